@@ -97,10 +97,12 @@ impl Coordinator {
     async fn keys(&self, purpose: Purpose, remembered_for: Duration) -> Result<KeyRing, Error> {
         let now = self.core.clock.now();
         let known = *self.caches.keys.slot(purpose).lock();
-        match known {
-            Some((ring, at)) if now.since(at) < remembered_for => Ok(ring),
-            _ => self.ask_for_keys(purpose, MONTH, Actor::system("keys")).await,
+        if let Some((ring, at)) = known
+            && now.since(at) < remembered_for
+        {
+            return Ok(ring);
         }
+        self.ask_for_keys(purpose, MONTH, Actor::system("keys")).await
     }
 
     /// Whether one of the keys fits, those that another coordinator made a moment ago included.
@@ -129,12 +131,12 @@ impl Coordinator {
 
     pub async fn artifact_link(&self, artifact: &Artifact, ttl: Duration) -> Result<ArtifactLink, Error> {
         let expires_at = self.core.store_now().plus(ttl);
-        let to = match self.blobs.artifacts.signed_url(&crate::artifacts::key_of(artifact), ttl).await? {
-            Some(url) => LinkTo::Store(url),
-            None => {
-                let key = self.keys(Purpose::Links, REMEMBER).await?.current;
-                LinkTo::Coordinator { signature: sign_link(&key, artifact.id, expires_at) }
-            }
+        let signed = self.blobs.artifacts.signed_url(&crate::artifacts::key_of(artifact), ttl).await?;
+        let to = if let Some(url) = signed {
+            LinkTo::Store(url)
+        } else {
+            let key = self.keys(Purpose::Links, REMEMBER).await?.current;
+            LinkTo::Coordinator { signature: sign_link(&key, artifact.id, expires_at) }
         };
         Ok(ArtifactLink { to, expires_at })
     }

@@ -70,7 +70,7 @@ async fn run(cli: Cli) -> Result<(), CliError> {
         // These end in good order on a signal; everything else just ends.
         Command::Up(_) => serve::up(&settings).await,
         Command::Serve(_) => serve::serve(&settings).await,
-        Command::Factory(FactoryCommand::Run(args)) => factory::run(&args, &settings).await,
+        Command::Factory(FactoryCommand::Run(args)) => Box::pin(factory::run(&args, &settings)).await,
         Command::Demo(args) => commands::demo::run(&args).await,
         command => tokio::select! {
             done = commands::run(command, settings) => done,

@@ -9,7 +9,7 @@ use giga_testkit::certificates::{Authority, Issued};
 use giga_testkit::postgres::PostgresServer;
 
 /// Longer than a server takes to read its settings again.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {

@@ -281,18 +281,18 @@ pub(crate) struct UpArgs {
 #[derive(Debug, Args)]
 pub(crate) struct TlsArgs {
     /// Serve HTTPS with this certificate chain, a PEM file; read again when it changes [env: GIGA_TLS_CERT]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) tls_cert: Option<PathBuf>,
+    #[arg(long = "tls-cert", value_name = "FILE")]
+    pub(crate) cert: Option<PathBuf>,
     /// The private key of --tls-cert, a PEM file [env: GIGA_TLS_KEY]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) tls_key: Option<PathBuf>,
+    #[arg(long = "tls-key", value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
     /// Serve HTTPS with a certificate for this domain, got and renewed by ACME; the CA must reach this listener at port 443
     /// of the domain [env: GIGA_TLS_ACME]
-    #[arg(long, value_name = "DOMAIN")]
-    pub(crate) tls_acme: Option<String>,
+    #[arg(long = "tls-acme", value_name = "DOMAIN")]
+    pub(crate) acme: Option<String>,
     /// Directory of the ACME server [env: GIGA_TLS_ACME_DIRECTORY] [default: Let's Encrypt]
-    #[arg(long, value_name = "URL")]
-    pub(crate) tls_acme_directory: Option<String>,
+    #[arg(long = "tls-acme-directory", value_name = "URL")]
+    pub(crate) acme_directory: Option<String>,
 }
 
 #[derive(Debug, Args)]

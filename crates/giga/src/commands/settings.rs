@@ -38,7 +38,7 @@ pub(crate) fn show(context: &Context) -> Done {
         (Key::Data.name(), folder(data)),
         (Key::Listen.name(), plain(settings.listen())),
         (Key::TlsCert.name(), or_none(Key::TlsCert)),
-        (Key::TlsKey.name(), or_none(Key::TlsKey)),
+        (Key::TlsKeyFile.name(), or_none(Key::TlsKeyFile)),
         (Key::TlsAcme.name(), or_none(Key::TlsAcme)),
         (Key::TlsAcmeDirectory.name(), plain(settings.tls_acme_directory())),
         (Key::Store.name(), plain(settings.store())),

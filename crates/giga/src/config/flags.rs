@@ -50,10 +50,10 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
 
 fn tls(args: &TlsArgs) -> Given {
     vec![
-        (Key::TlsCert, path(args.tls_cert.as_ref())),
-        (Key::TlsKey, path(args.tls_key.as_ref())),
-        (Key::TlsAcme, args.tls_acme.clone()),
-        (Key::TlsAcmeDirectory, args.tls_acme_directory.clone()),
+        (Key::TlsCert, path(args.cert.as_ref())),
+        (Key::TlsKeyFile, path(args.key.as_ref())),
+        (Key::TlsAcme, args.acme.clone()),
+        (Key::TlsAcmeDirectory, args.acme_directory.clone()),
     ]
 }
 

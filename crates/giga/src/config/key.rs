@@ -13,7 +13,7 @@ pub(crate) enum Key {
     Data,
     Listen,
     TlsCert,
-    TlsKey,
+    TlsKeyFile,
     TlsAcme,
     TlsAcmeDirectory,
     Store,
@@ -92,7 +92,7 @@ impl Key {
         Self::Data,
         Self::Listen,
         Self::TlsCert,
-        Self::TlsKey,
+        Self::TlsKeyFile,
         Self::TlsAcme,
         Self::TlsAcmeDirectory,
         Self::Store,
@@ -158,7 +158,7 @@ impl Key {
             Self::Data => ("data", "--data", "GIGA_DATA"),
             Self::Listen => ("listen", "--listen", "GIGA_LISTEN"),
             Self::TlsCert => ("tls-cert", "--tls-cert", "GIGA_TLS_CERT"),
-            Self::TlsKey => ("tls-key", "--tls-key", "GIGA_TLS_KEY"),
+            Self::TlsKeyFile => ("tls-key", "--tls-key", "GIGA_TLS_KEY"),
             Self::TlsAcme => ("tls-acme", "--tls-acme", "GIGA_TLS_ACME"),
             Self::TlsAcmeDirectory => {
                 ("tls-acme-directory", "--tls-acme-directory", "GIGA_TLS_ACME_DIRECTORY")
@@ -200,7 +200,7 @@ impl Key {
 
     /// A relative path in giga.toml is relative to that file.
     pub(crate) const fn is_path(self) -> bool {
-        matches!(self, Self::TokenFile | Self::CaCert | Self::TlsCert | Self::TlsKey)
+        matches!(self, Self::TokenFile | Self::CaCert | Self::TlsCert | Self::TlsKeyFile)
             || matches!(self, Self::Data | Self::Base | Self::Repos)
             || matches!(self, Self::Tracker(_, TrackerKey::TokenFile))
             || matches!(self, Self::Forge(_, ForgeKey::TokenFile | ForgeKey::SecretFile))

@@ -33,7 +33,7 @@ impl Settings {
 
     /// None where the coordinator speaks plain HTTP.
     pub(crate) fn tls(&self) -> Result<Option<Tls>, CliError> {
-        let [cert, key, domain] = [Key::TlsCert, Key::TlsKey, Key::TlsAcme].map(|key| self.get(key));
+        let [cert, key, domain] = [Key::TlsCert, Key::TlsKeyFile, Key::TlsAcme].map(|key| self.get(key));
         let wrong = |set: &Setting<String>, text: String| CliError::Config(format!("{}: {text}", set.origin));
         let alone = |set: &Setting<String>, has: Key, needs: Key| {
             let text = format!("`{}` needs `{}` too ({})", has.name(), needs.name(), needs.flag());
@@ -44,8 +44,8 @@ impl Settings {
             (Some(cert), Some(key), None) => {
                 Ok(Some(Tls::Files { cert: cert.value.into(), key: key.value.into() }))
             }
-            (Some(cert), None, None) => alone(&cert, Key::TlsCert, Key::TlsKey),
-            (None, Some(key), None) => alone(&key, Key::TlsKey, Key::TlsCert),
+            (Some(cert), None, None) => alone(&cert, Key::TlsCert, Key::TlsKeyFile),
+            (None, Some(key), None) => alone(&key, Key::TlsKeyFile, Key::TlsCert),
             (None, None, Some(domain)) if !is_domain(&domain.value) => {
                 let text = format!("`{}` is not a domain such as giga.example.com", domain.value);
                 Err(wrong(&domain, text))

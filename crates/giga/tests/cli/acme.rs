@@ -12,7 +12,7 @@ use reqwest::tls::TlsInfo;
 
 use crate::world::{Home, Server, giga, run};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const DOMAIN: &str = "giga.example.test";
 
 fn free_port() -> u16 {

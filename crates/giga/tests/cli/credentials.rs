@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::world::{Home, Server, giga, run};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn tokens(home: &Home) -> Vec<Value> {
     let listed = home.giga(&["token", "list", "-o", "jsonl"]).ok();

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::world::{Home, Server, giga, run};
 
 /// Long enough for a slow machine; what is waited for takes a second or two.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn serve(home: &Home, issued: &Issued) -> Server {
     let (cert, key) = (issued.cert.to_str().unwrap(), issued.key.to_str().unwrap());

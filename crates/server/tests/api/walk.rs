@@ -201,13 +201,14 @@ fn sample(route: &Route, things: &Things) -> Sample {
         "issueToken" => ("", Some(json!({"role": "viewer", "products": [product]})), 201),
         "revokeToken" => (other_token_id.as_str(), None, 204),
         "renewToken" => (other_token_id.as_str(), Some(json!({"expires": "never"})), 200),
-        "rotateKeys" => ("", None, 200),
         "listJobs" | "listStages" | "listEvents" | "streamEvents" | "listFactories" | "listFlags"
         | "listTokens" | "fleetMetrics" | "queueState" | "listAlerts" | "shadow" | "listCandidates"
         | "openapi" | "livez" | "readyz" | "prometheus" | "listTopics" | "pauseTopic" | "resumeTopic"
         | "pauseAllTopics" | "resumeAllTopics" | "listTopicJobs" | "listBudgets" | "getBudget"
         | "getBurndown" | "pauseBudget" | "resumeBudget" | "listProducts" | "getProduct" | "listProfiles"
-        | "getProfile" | "getProfileVersion" | "listWebhooks" | "listEffects" | "whoami" => ("", None, 200),
+        | "getProfile" | "getProfileVersion" | "listWebhooks" | "listEffects" | "whoami" | "rotateKeys" => {
+            ("", None, 200)
+        }
         "renderMarkdown" => ("", Some(json!({"texts": ["**bold**"]})), 200),
         "addWebhook" => ("", Some(json!({"url": "https://example.com/hook", "productId": product})), 201),
         "removeWebhook" => (things.webhook.as_str(), None, 204),
