@@ -32,7 +32,7 @@ impl Script {
         });
         let token = Some("secret".to_owned());
         let options =
-            ClientOptions { url, token, product: Some("demo".to_owned()), agent: "test".to_owned() };
+            ClientOptions { url, token, product: Some("demo".to_owned()), ..ClientOptions::default() };
         Self { client: Client::new(options).unwrap(), requests }
     }
 

@@ -30,8 +30,8 @@ impl Stub {
         let client = Client::new(ClientOptions {
             url: url.to_owned(),
             token: Some(token.to_owned()),
-            product: None,
             agent: "giga-bench".to_owned(),
+            ..ClientOptions::default()
         })?;
         let mut heartbeat = HeartbeatRequest {
             factory_id: id.to_owned(),

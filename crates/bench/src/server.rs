@@ -59,6 +59,7 @@ impl Coordinator {
             token: Some(token.clone()),
             product: Some(PRODUCT.to_owned()),
             agent: concat!("giga-bench/", env!("CARGO_PKG_VERSION")).to_owned(),
+            ..ClientOptions::default()
         })?;
         Ok(Self { process, url, token, client, folder })
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use giga_domain::factory::{Advertised, FactoryScope, Instance};
-use giga_domain::token::{Permission, TokenSecret};
+use giga_domain::token::{Lifetime, Permission, TokenSecret};
 use giga_domain::{Actor, Delivery, Factory, FactoryId, FactoryState, Timestamp};
 use giga_ports::StoreError;
 use giga_ports::store::{
@@ -98,7 +98,8 @@ impl Coordinator {
             return Err(FieldProblem::new("id", message).into());
         }
         let permission = Permission::Factory { factory: id.clone(), scope: scope.clone() };
-        let (token, secret) = self.new_token("factory", permission, format!("factory {id}"));
+        let (token, secret) =
+            self.new_token("factory", permission, format!("factory {id}"), Lifetime::RENEWED);
         let factory = self.core.store.enroll(Enroll { id, scope, token, actor }).await?;
         self.fleet.refresh().await?;
         Ok((factory, secret))
@@ -228,7 +229,8 @@ impl Coordinator {
             .await?
             .ok_or_else(|| StoreError::NoSuchFactory(id.clone()))?;
         let permission = Permission::Factory { factory: id.clone(), scope: factory.scope };
-        let (token, secret) = self.new_token("factory", permission, format!("factory {id}"));
+        let (token, secret) =
+            self.new_token("factory", permission, format!("factory {id}"), Lifetime::RENEWED);
         self.core
             .store
             .rotate_token(RotateToken { factory: id, token, grace: self.core.options.rotation_grace, actor })

@@ -1,23 +1,59 @@
 //! What this coordinator signs with, so that any other one can tell: keys that the store keeps for all of them.
 //!
-//! Two things are signed: links to artifacts, and the tokens of what runs inside jobs. Neither is kept anywhere.
+//! Two things are signed: links to artifacts, and the tokens of what runs inside jobs. Neither is kept anywhere. Each has a key
+//! of its own, which is replaced every month or when somebody says so; what the key before it signed stays good until the next
+//! time, which is longer than a link or a job lives.
 
-use giga_ports::store::ShareKey;
 use std::time::Duration;
 
 use giga_domain::job_token::mac;
 use giga_domain::token::TokenSecret;
-use giga_domain::{Artifact, ArtifactId, Epoch, Holder, Job, JobId, JobToken, Timestamp};
+use giga_domain::{Actor, Artifact, ArtifactId, Epoch, Holder, Job, JobId, JobToken, Timestamp};
+use giga_ports::store::{KeyRing, RotateKey};
+use parking_lot::Mutex;
 use subtle::ConstantTimeEq;
-use tokio::sync::OnceCell;
 
 use crate::{Coordinator, Error};
 
-/// Asked for once and kept: they never change.
+/// How old a key becomes.
+const MONTH: Duration = Duration::from_hours(30 * 24);
+/// How long keys are remembered: another coordinator may have replaced them.
+const REMEMBER: Duration = Duration::from_mins(1);
+/// The same for one that did not fit. Longer than nothing, so that forgeries do not reach the store.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Copy)]
+enum Purpose {
+    Links,
+    JobTokens,
+}
+
+impl Purpose {
+    const ALL: [Self; 2] = [Self::Links, Self::JobTokens];
+
+    /// Of the key, and of the one before it.
+    const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Links => ("links", "links.previous"),
+            Self::JobTokens => ("job-tokens", "job-tokens.previous"),
+        }
+    }
+}
+
+/// As they were when the store was last asked.
 #[derive(Default)]
 pub(crate) struct Keys {
-    links: OnceCell<[u8; 32]>,
-    job_tokens: OnceCell<[u8; 32]>,
+    links: Mutex<Option<(KeyRing, Timestamp)>>,
+    job_tokens: Mutex<Option<(KeyRing, Timestamp)>>,
+}
+
+impl Keys {
+    fn slot(&self, purpose: Purpose) -> &Mutex<Option<(KeyRing, Timestamp)>> {
+        match purpose {
+            Purpose::Links => &self.links,
+            Purpose::JobTokens => &self.job_tokens,
+        }
+    }
 }
 
 /// Where an artifact can be fetched without a token, until then.
@@ -36,22 +72,54 @@ pub enum LinkTo {
 }
 
 impl Coordinator {
-    async fn key(&self, cell: &OnceCell<[u8; 32]>, name: &'static str) -> Result<[u8; 32], Error> {
-        let ask =
-            || async { self.core.store.share_key(ShareKey { name, fresh: self.core.random.bytes() }).await };
-        Ok(*cell.get_or_try_init(ask).await?)
+    /// Replaces every key now, whatever its age: their names.
+    pub async fn rotate_keys(&self, actor: Actor) -> Result<Vec<&'static str>, Error> {
+        for purpose in Purpose::ALL {
+            self.ask_for_keys(purpose, Duration::ZERO, actor.clone()).await?;
+        }
+        Ok(Purpose::ALL.iter().map(|purpose| purpose.names().0).collect())
+    }
+
+    async fn ask_for_keys(
+        &self,
+        purpose: Purpose,
+        older_than: Duration,
+        actor: Actor,
+    ) -> Result<KeyRing, Error> {
+        let (name, previous) = purpose.names();
+        let fresh = self.core.random.bytes();
+        let asked_at = self.core.clock.now();
+        let ring = self.core.store.rotate_key(RotateKey { name, previous, fresh, older_than, actor }).await?;
+        *self.caches.keys.slot(purpose).lock() = Some((ring, asked_at));
+        Ok(ring)
+    }
+
+    async fn keys(&self, purpose: Purpose, remembered_for: Duration) -> Result<KeyRing, Error> {
+        let now = self.core.clock.now();
+        let known = *self.caches.keys.slot(purpose).lock();
+        if let Some((ring, at)) = known
+            && now.since(at) < remembered_for
+        {
+            return Ok(ring);
+        }
+        self.ask_for_keys(purpose, MONTH, Actor::system("keys")).await
+    }
+
+    /// Whether one of the keys fits, those that another coordinator made a moment ago included.
+    async fn is_signed(&self, purpose: Purpose, fits: impl Fn(&[u8; 32]) -> bool) -> Result<bool, Error> {
+        let any = |ring: KeyRing| fits(&ring.current) || ring.previous.is_some_and(|key| fits(&key));
+        Ok(any(self.keys(purpose, REMEMBER).await?) || any(self.keys(purpose, LOOK_AGAIN).await?))
     }
 
     /// For what runs inside this job, under this lease.
     pub async fn job_token(&self, job: JobId, epoch: Epoch) -> Result<TokenSecret, Error> {
-        let key = self.key(&self.caches.keys.job_tokens, "job-tokens").await?;
+        let key = self.keys(Purpose::JobTokens, REMEMBER).await?.current;
         Ok(JobToken::new(&key, job, epoch).secret())
     }
 
     /// The job that the token is for and who holds it, while its epoch does.
     pub async fn authenticate_job(&self, token: &JobToken) -> Result<Option<(Job, Holder)>, Error> {
-        let key = self.key(&self.caches.keys.job_tokens, "job-tokens").await?;
-        if !token.is_sealed_by(&key) {
+        if !self.is_signed(Purpose::JobTokens, |key| token.is_sealed_by(key)).await? {
             return Ok(None);
         }
         let job = self.core.store.read().job(token.job).await?;
@@ -63,9 +131,12 @@ impl Coordinator {
 
     pub async fn artifact_link(&self, artifact: &Artifact, ttl: Duration) -> Result<ArtifactLink, Error> {
         let expires_at = self.core.store_now().plus(ttl);
-        let to = match self.blobs.artifacts.signed_url(&crate::artifacts::key_of(artifact), ttl).await? {
-            Some(url) => LinkTo::Store(url),
-            None => LinkTo::Coordinator { signature: self.sign_link(artifact.id, expires_at).await? },
+        let signed = self.blobs.artifacts.signed_url(&crate::artifacts::key_of(artifact), ttl).await?;
+        let to = if let Some(url) = signed {
+            LinkTo::Store(url)
+        } else {
+            let key = self.keys(Purpose::Links, REMEMBER).await?.current;
+            LinkTo::Coordinator { signature: sign_link(&key, artifact.id, expires_at) }
         };
         Ok(ArtifactLink { to, expires_at })
     }
@@ -77,14 +148,17 @@ impl Coordinator {
         expires_at: Timestamp,
         signature: &str,
     ) -> Result<bool, Error> {
-        let expected = self.sign_link(id, expires_at).await?;
-        let same: bool = expected.as_bytes().ct_eq(signature.as_bytes()).into();
-        Ok(same && expires_at > self.core.store_now())
+        if expires_at <= self.core.store_now() {
+            return Ok(false);
+        }
+        let fits = |key: &[u8; 32]| {
+            let expected = sign_link(key, id, expires_at);
+            expected.as_bytes().ct_eq(signature.as_bytes()).into()
+        };
+        self.is_signed(Purpose::Links, fits).await
     }
+}
 
-    async fn sign_link(&self, id: ArtifactId, expires_at: Timestamp) -> Result<String, Error> {
-        let key = self.key(&self.caches.keys.links, "links").await?;
-        let signed = mac(&key, &format!("artifact-link/{id}/{}", expires_at.as_millis()));
-        Ok(const_hex::encode(signed))
-    }
+fn sign_link(key: &[u8; 32], id: ArtifactId, expires_at: Timestamp) -> String {
+    const_hex::encode(mac(key, &format!("artifact-link/{id}/{}", expires_at.as_millis())))
 }

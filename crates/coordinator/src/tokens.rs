@@ -1,15 +1,15 @@
 //! Who is calling: tokens are looked up by hash and remembered for a moment.
 
-use giga_ports::store::{IssueToken, RevokeToken};
+use giga_ports::store::{IssueToken, RenewToken, RevokeToken};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::time::Duration;
 
-use giga_domain::token::{Permission, Role, TokenHash, TokenRecord, TokenSecret};
+use giga_domain::token::{Lifetime, Permission, Role, TokenHash, TokenRecord, TokenSecret};
 use giga_domain::{Actor, ProductId, Timestamp, TokenId};
 use tokio::sync::watch;
 
-use crate::{Coordinator, Error};
+use crate::{Coordinator, Error, FieldProblem};
 
 /// How long another coordinator's revocation may go unnoticed here. This one's own takes effect at once.
 const REMEMBER: Duration = Duration::from_secs(2);
@@ -75,6 +75,15 @@ impl Coordinator {
         token.expires_at.map(|end| end.since(self.core.clock.now()))
     }
 
+    /// When a token that was valid came to its end, for whoever still has it and was just refused.
+    pub fn ended(&self, secret: &TokenSecret) -> Option<(TokenId, Timestamp)> {
+        let known = self.caches.tokens.lock();
+        let (token, _) = known.get(&secret.hash())?;
+        let now = self.core.clock.now();
+        let end = token.expires_at.filter(|end| *end <= now && token.revoked_at.is_none())?;
+        Some((token.id.clone(), end))
+    }
+
     pub async fn issue_token(
         &self,
         role: Role,
@@ -82,9 +91,61 @@ impl Coordinator {
         label: String,
         actor: Actor,
     ) -> Result<(TokenRecord, TokenSecret), Error> {
-        let (token, secret) = self.new_token("user", Permission::User { role, products }, label);
+        self.issue_token_for(Lifetime::USER, role, products, label, actor).await
+    }
+
+    pub async fn issue_token_for(
+        &self,
+        lifetime: Lifetime,
+        role: Role,
+        products: Vec<ProductId>,
+        label: String,
+        actor: Actor,
+    ) -> Result<(TokenRecord, TokenSecret), Error> {
+        let (token, secret) = self.new_token("user", Permission::User { role, products }, label, lifetime);
         self.core.store.issue_token(IssueToken { token: token.clone(), actor }).await?;
         Ok((token, secret))
+    }
+
+    /// The token lives on for so long from now, also where its end has come.
+    pub async fn renew_token(
+        &self,
+        token: &TokenRecord,
+        lifetime: Lifetime,
+        actor: Actor,
+    ) -> Result<TokenRecord, Error> {
+        let factory = match &token.permission {
+            Permission::Factory { factory, .. } => Some(factory.clone()),
+            Permission::User { .. } => None,
+        };
+        let expires_at = lifetime.ends(self.core.clock.now());
+        let id = token.id.clone();
+        let renewed =
+            self.core.store.renew_token(RenewToken { token: id, factory, expires_at, actor }).await?;
+        self.caches.tokens.clear();
+        if renewed.revoked_at.is_some() {
+            let message = format!("{} was revoked; create another with `giga token create`", renewed.id);
+            return Err(FieldProblem::new("id", message).into());
+        }
+        if renewed.expires_at != expires_at {
+            let message = format!("{} was replaced by a newer token of its factory", renewed.id);
+            return Err(FieldProblem::new("id", message).into());
+        }
+        Ok(renewed)
+    }
+
+    /// For a bearer that shows it is alive: its token gets a new end when half of its life is over. One that does not end, or
+    /// that a newer one has replaced, stays as it is.
+    pub async fn keep_alive(&self, secret: &TokenSecret, actor: Actor) -> Result<(), Error> {
+        let Some(token) = self.authenticate(secret).await? else { return Ok(()) };
+        let Lifetime::For(life) = Lifetime::RENEWED else { return Ok(()) };
+        if self.rest_of(&token).is_none_or(|rest| rest > life / 2) {
+            return Ok(());
+        }
+        match self.renew_token(&token, Lifetime::RENEWED, actor).await {
+            Err(Error::Invalid(_)) => Ok(()),
+            renewed => renewed.map(|_| ()),
+        }
     }
 
     pub async fn revoke_token(&self, id: TokenId, actor: Actor) -> Result<(), Error> {
@@ -93,20 +154,43 @@ impl Coordinator {
         Ok(())
     }
 
-    /// A first admin token, where there is none yet: `None` when one is there already.
-    pub async fn bootstrap_admin(&self) -> Result<Option<TokenSecret>, Error> {
-        let now = self.core.clock.now();
-        let is_admin = |token: &TokenRecord| {
-            token.is_live(now)
-                && matches!(&token.permission, Permission::User { role: Role::Admin, products } if products.is_empty())
-        };
-        if self.core.store.read().tokens().await?.iter().any(is_admin) {
-            return Ok(None);
+    /// The admin token of one place, such as a data folder: whatever the place had before ends with it, so that a place that
+    /// loses its file again and again does not leave an admin behind each time.
+    /// Says also whether there was an admin before.
+    pub async fn replace_local_admin(&self, place: &str) -> Result<(TokenSecret, bool), Error> {
+        let label = format!("local admin of {place}");
+        let actor = Actor::system("bootstrap");
+        let earlier: Vec<_> = self.core.store.read().tokens().await?;
+        let (_, secret) = self
+            .issue_token_for(Lifetime::RENEWED, Role::Admin, Vec::new(), label.clone(), actor.clone())
+            .await?;
+        let mut was_there = false;
+        for token in earlier.into_iter().filter(|token| token.revoked_at.is_none() && is_admin(token)) {
+            was_there = true;
+            if token.label == label {
+                self.revoke_token(token.id, actor.clone()).await?;
+            }
         }
-        self.new_admin().await.map(Some)
+        Ok((secret, was_there))
     }
 
-    /// One more admin token: for a first start, or when the file with the old one is lost.
+    /// Whether this is an admin's token that was not revoked; if so it has half of its life before it when this returns, also
+    /// where its end had come: whoever holds the store and the file needs no leave.
+    pub async fn revive_local_admin(&self, secret: &TokenSecret) -> Result<bool, Error> {
+        let known = self.core.store.read().token_by_hash(&secret.hash()).await?;
+        let Some(token) = known.filter(|token| token.revoked_at.is_none() && is_admin(token)) else {
+            return Ok(false);
+        };
+        let actor = Actor::system("bootstrap");
+        if token.is_live(self.core.clock.now()) {
+            self.keep_alive(secret, actor).await?;
+        } else {
+            self.renew_token(&token, Lifetime::RENEWED, actor).await?;
+        }
+        Ok(true)
+    }
+
+    /// An admin token of no place in particular.
     pub async fn new_admin(&self) -> Result<TokenSecret, Error> {
         let actor = Actor::system("bootstrap");
         let (_, secret) = self.issue_token(Role::Admin, Vec::new(), "local admin".to_owned(), actor).await?;
@@ -118,19 +202,24 @@ impl Coordinator {
         kind: &str,
         permission: Permission,
         label: String,
+        lifetime: Lifetime,
     ) -> (TokenRecord, TokenSecret) {
         let secret = TokenSecret::from_random(kind, self.core.random.bytes());
         let hash = secret.hash();
-        let id = format!("tok-{}", &hash.to_hex()[..16]);
         let record = TokenRecord {
-            id: id.parse().expect("`tok-` and hex digits fit the grammar of token ids"),
+            id: hash.token_id(),
             hash,
             permission,
             label,
             created_at: self.core.clock.now(),
-            expires_at: None,
+            expires_at: lifetime.ends(self.core.clock.now()),
             revoked_at: None,
         };
         (record, secret)
     }
+}
+
+/// Of everything.
+fn is_admin(token: &TokenRecord) -> bool {
+    matches!(&token.permission, Permission::User { role: Role::Admin, products } if products.is_empty())
 }

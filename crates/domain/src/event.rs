@@ -63,6 +63,7 @@ macro_rules! event_kinds {
             FactoryResumed = "factory.resumed", "A factory takes jobs again: `factoryId`.";
             FactoryDeregistered = "factory.deregistered", "A factory was removed and its tokens were revoked: `factoryId`.";
             TokenIssued = "token.issued", "A token was issued: `tokenId`, `label`, and `role` or `factoryId`.";
+            TokenRenewed = "token.renewed", "A token got another end: `tokenId`, `label`, `expiresAt` (missing: never), and `role` or `factoryId`.";
             TokenRevoked = "token.revoked", "A token was revoked: `tokenId`, `label`, and `role` or `factoryId`.";
             TopicPaused = "topic.paused", "A topic was paused: `topic`; all topics where it is missing.";
             TopicResumed = "topic.resumed", "A topic was resumed: `topic`; all topics where it is missing.";
@@ -79,6 +80,7 @@ macro_rules! event_kinds {
             EffectGivenUp = "effect.given_up", "A delivery failed for good: `effectId`, `target`, `detail`.";
             EffectRevived = "effect.revived", "An operator retried a failed delivery: `effectId`.";
             FlagChanged = "flag.changed", "A flag was changed: `name`, `from`, `to`.";
+            KeyRotated = "key.rotated", "A signing key was replaced: `name`. What the one before it signed stays good until the next time.";
         }
     };
 }

@@ -5,6 +5,8 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -74,6 +76,54 @@ pub enum Permission {
     Factory { factory: FactoryId, scope: FactoryScope },
 }
 
+/// How long a token lives, counted from now: `90d`, `12h`, `never`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifetime {
+    For(Duration),
+    Never,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a lifetime; use a time from 1s to 3650d such as 12h or 90d, or never")]
+pub struct LifetimeError(String);
+
+impl Lifetime {
+    /// Of people and programs, unless said otherwise.
+    pub const USER: Self = Self::For(Duration::from_hours(90 * 24));
+    /// Of a factory and of the local admin: renewed by itself while its bearer is alive.
+    pub const RENEWED: Self = Self::For(Duration::from_hours(30 * 24));
+    const LONGEST: Duration = Duration::from_hours(3650 * 24);
+
+    pub fn ends(self, now: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::For(time) => Some(now.plus(time)),
+            Self::Never => None,
+        }
+    }
+}
+
+impl FromStr for Lifetime {
+    type Err = LifetimeError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "never" {
+            return Ok(Self::Never);
+        }
+        let wrong = || LifetimeError(text.chars().take(40).collect());
+        let (count, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+        let seconds: u64 = match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 3_600,
+            "d" => 86_400,
+            _ => return Err(wrong()),
+        };
+        let count: u64 = count.parse().map_err(|_| wrong())?;
+        let time = Duration::from_secs(count.checked_mul(seconds).ok_or_else(wrong)?);
+        if time.is_zero() || time > Self::LONGEST { Err(wrong()) } else { Ok(Self::For(time)) }
+    }
+}
+
 /// A token as it is kept: everything but the token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRecord {
@@ -82,7 +132,7 @@ pub struct TokenRecord {
     pub permission: Permission,
     pub label: String,
     pub created_at: Timestamp,
-    /// Set by a rotation on the old token: both work until then.
+    /// None: never. A rotation brings the end of the old token near: both work until then.
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
 }
@@ -100,6 +150,12 @@ pub struct TokenHash([u8; 32]);
 impl TokenHash {
     pub fn to_hex(&self) -> String {
         const_hex::encode(self.0)
+    }
+
+    /// What the token is called: enough of the hash to tell tokens apart, and nothing that helps to guess one.
+    pub fn token_id(&self) -> TokenId {
+        let id = format!("tok-{}", &self.to_hex()[..16]);
+        id.parse().expect("`tok-` and hex digits fit the grammar of token ids")
     }
 
     pub fn from_hex(hex: &str) -> Option<Self> {
@@ -216,6 +272,28 @@ mod tests {
         assert_eq!(TokenHash::from_hex(&secret.hash().to_hex()), Some(secret.hash()));
         assert_eq!(TokenHash::from_hex(&"+f".repeat(32)), None, "a sign is not a digit");
         assert!(!format!("{secret:?}").contains(&text[12..20]));
+    }
+
+    #[test]
+    fn lifetimes_are_a_number_and_a_unit_or_never() {
+        assert_eq!("90d".parse(), Ok(Lifetime::USER));
+        assert_eq!("never".parse(), Ok(Lifetime::Never));
+        assert_eq!("90s".parse(), Ok(Lifetime::For(Duration::from_secs(90))));
+        for wrong in [
+            "",
+            "90",
+            "0d",
+            "-1d",
+            "1.5h",
+            "3651d",
+            "99999999999999999999d",
+            "Never",
+            "1w",
+            "9223372036854775807d",
+        ] {
+            assert!(wrong.parse::<Lifetime>().is_err(), "{wrong}");
+        }
+        assert_eq!(Lifetime::Never.ends(Timestamp::ZERO), None);
     }
 
     #[test]

@@ -35,8 +35,11 @@ pub(crate) enum CliError {
     /// The coordinator wants to know who asks, and there is no token.
     #[error("no token found in {places}")]
     NoToken { places: String },
-    #[error("{file} names {url}; a token is not sent to an address that only a project's file names", file = file.display())]
-    Untrusted { url: String, file: PathBuf },
+    /// The only token at hand is of another coordinator.
+    #[error("there is no token for {url}: {} is only sent to the coordinator on this machine that wrote it", token.display())]
+    NotItsToken { token: PathBuf, url: String },
+    #[error("no coordinator is running in {}", data.display())]
+    NotRunning { data: PathBuf },
     /// A setting or its file is wrong.
     #[error("{0}")]
     Config(String),
@@ -74,16 +77,22 @@ impl CliError {
                 409 | 412 => CONFLICT,
                 _ => FAILED,
             },
-            Self::Client(ClientError::BadUrl { .. } | ClientError::Unsendable(_))
+            Self::Client(
+                ClientError::BadUrl { .. }
+                | ClientError::PlainHttp { .. }
+                | ClientError::CaCert
+                | ClientError::Unsendable(_),
+            )
             | Self::Config(_)
             | Self::Usage(_) => USAGE,
-            Self::NoToken { .. } | Self::Untrusted { .. } => AUTH,
+            Self::NoToken { .. } | Self::NotItsToken { .. } => AUTH,
             Self::NoSuchJob(_) | Self::NoSuchTopic(_) => NOT_FOUND,
             // Whoever read our output has seen enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => OK,
             Self::Client(_)
             | Self::Manifest { .. }
             | Self::Profile { .. }
+            | Self::NotRunning { .. }
             | Self::Failed { .. }
             | Self::Output(_) => FAILED,
             Self::Ended(code) => *code,
@@ -125,12 +134,23 @@ impl CliError {
                 "is that a coordinator, and the same version as this `giga`?".to_owned()
             }
             Self::Client(ClientError::BadUrl { .. }) => "use an address such as http://127.0.0.1:7717".to_owned(),
+            Self::Client(ClientError::PlainHttp { .. }) => {
+                "use an https:// address (`giga serve --tls-cert` or `--tls-acme`); where the network is trusted, \
+                 --allow-plain-http or GIGA_ALLOW_PLAIN_HTTP=true"
+                    .to_owned()
+            }
+            Self::Client(ClientError::CaCert) => "--ca-cert takes a PEM file".to_owned(),
             Self::Client(ClientError::Problem(problem)) => return problem_hint(problem),
             Self::NoToken { .. } => {
                 "on the coordinator's machine it is found automatically; elsewhere, set GIGA_TOKEN or --token-file"
                     .to_owned()
             }
-            Self::Untrusted { url, .. } => format!("if you trust it, use --url {url}"),
+            Self::NotItsToken { .. } => {
+                "set a token of that coordinator with GIGA_TOKEN or --token-file".to_owned()
+            }
+            Self::NotRunning { .. } => {
+                "start it with `giga up`, or set the address and token of another with --url and --token-file".to_owned()
+            }
             Self::NoSuchJob(_) => "list jobs with `giga job list`".to_owned(),
             Self::NoSuchTopic(_) => "list topics with `giga topic list`".to_owned(),
             Self::Failed { hint, .. } => return hint.clone(),

@@ -2,18 +2,21 @@
 //!
 //! The URL holds a password, so it is never written anywhere.
 
+mod ssl;
+
 use std::fmt;
 use std::future::poll_fn;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls, Notification};
 use tokio_postgres_rustls::MakeRustlsConnect;
+
+use ssl::{Mode, SslSettings};
 
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long a peer that does not answer is believed to be alive.
@@ -29,13 +32,18 @@ pub enum ConnectorError {
 
 pub struct Connector {
     config: Config,
+    mode: Mode,
     tls: Option<MakeRustlsConnect>,
 }
+
+/// A connection, and what the server notifies of.
+type Connected = (Client, mpsc::UnboundedReceiver<Notification>);
 
 impl Connector {
     /// The name is what the server's own lists of connections show, unless the URL has another.
     pub fn new(url: &str, name: &str) -> Result<Self, ConnectorError> {
-        let mut config = Config::from_str(url)?;
+        let ssl = SslSettings::of(url)?;
+        let mut config = Config::from_str(&ssl.url)?;
         if config.get_application_name().is_none() {
             config.application_name(name);
         }
@@ -46,37 +54,83 @@ impl Connector {
             config.tcp_user_timeout(SILENCE);
         }
         config.keepalives_idle(SILENCE);
-        // Only what was asked for: a preference for TLS that the server's certificate cannot meet would shut out
-        // servers that a plain connection reaches.
-        let tls = (config.get_ssl_mode() == SslMode::Require).then(verified_tls).transpose()?;
-        Ok(Self { config, tls })
+        // There is nobody on the way to a socket in the file system, so there is no TLS either.
+        let hosts = config.get_hosts();
+        let is_local = !hosts.is_empty() && hosts.iter().all(|host| matches!(host, Host::Unix(_)));
+        let mode = if is_local { Mode::Disable } else { ssl.mode() };
+        config.ssl_mode(match mode {
+            Mode::Disable => SslMode::Disable,
+            Mode::Prefer => SslMode::Prefer,
+            Mode::Allow | Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
+        });
+        let tls = (mode != Mode::Disable).then(|| ssl.tls()).transpose()?;
+        Ok(Self { config, mode, tls })
     }
 
     /// A connection with these settings. What the server notifies of comes out of the receiver, which ends with the
     /// connection.
-    pub async fn connect(
-        &self,
-        settings: &str,
-    ) -> Result<(Client, mpsc::UnboundedReceiver<Notification>), tokio_postgres::Error> {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        let client = if let Some(tls) = &self.tls {
-            let (client, connection) = self.config.connect(tls.clone()).await?;
-            drive(connection, sender);
-            client
-        } else {
-            let (client, connection) = self.config.connect(NoTls).await?;
-            drive(connection, sender);
-            client
-        };
+    pub async fn connect(&self, settings: &str) -> Result<Connected, tokio_postgres::Error> {
+        let (client, receiver) = self.open().await?;
         client.batch_execute(settings).await?;
         Ok((client, receiver))
     }
+
+    /// The modes that can do either try the other way where the server refuses the first.
+    async fn open(&self) -> Result<Connected, tokio_postgres::Error> {
+        let Some(tls) = &self.tls else { return self.open_plain().await };
+        match self.mode {
+            Mode::Allow => match self.open_plain().await {
+                Err(error) if is_refused(&error) => self.open_tls(tls).await,
+                opened => opened,
+            },
+            Mode::Prefer => match self.open_tls(tls).await {
+                Err(error) if is_refused(&error) || is_tls(&error) => self.open_plain().await,
+                opened => opened,
+            },
+            _ => self.open_tls(tls).await,
+        }
+    }
+
+    async fn open_tls(&self, tls: &MakeRustlsConnect) -> Result<Connected, tokio_postgres::Error> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let (client, connection) = self.config.connect(tls.clone()).await?;
+        drive(connection, sender);
+        Ok((client, receiver))
+    }
+
+    async fn open_plain(&self) -> Result<Connected, tokio_postgres::Error> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut config = self.config.clone();
+        let (client, connection) = config.ssl_mode(SslMode::Disable).connect(NoTls).await?;
+        drive(connection, sender);
+        Ok((client, receiver))
+    }
+}
+
+/// By a rule of the server about who may come in how.
+fn is_refused(error: &tokio_postgres::Error) -> bool {
+    error.code() == Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION)
+}
+
+/// The handshake failed, and not the way to the server.
+fn is_tls(error: &tokio_postgres::Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        let wrapped = inner.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        if inner.is::<rustls::Error>()
+            || wrapped.is_some_and(|error| error.downcast_ref::<rustls::Error>().is_some())
+        {
+            return true;
+        }
+        source = inner.source();
+    }
+    false
 }
 
 /// Without the URL's password.
 impl fmt::Debug for Connector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connector").field("tls", &self.tls.is_some()).finish_non_exhaustive()
+        f.debug_struct("Connector").field("mode", &self.mode).finish_non_exhaustive()
     }
 }
 
@@ -102,26 +156,6 @@ where
             }
         }
     });
-}
-
-/// The server has to prove itself to the roots that this machine trusts (`SSL_CERT_FILE` names others).
-fn verified_tls() -> Result<MakeRustlsConnect, ConnectorError> {
-    let mut roots = RootCertStore::empty();
-    let found = rustls_native_certs::load_native_certs();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        let why: Vec<_> = found.errors.iter().map(ToString::to_string).collect();
-        return Err(ConnectorError::Tls(format!(
-            "sslmode=require needs the machine's root certificates, and there are none: {}",
-            why.join("; ")
-        )));
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| ConnectorError::Tls(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(MakeRustlsConnect::new(config))
 }
 
 #[cfg(test)]

@@ -57,6 +57,8 @@ pub(crate) struct App {
     pub(crate) options: ServerOptions,
     pub(crate) feed_watch: Arc<FeedWatch>,
     pub(crate) http: Arc<HttpMetrics>,
+    /// Callers reach it by `https://`.
+    pub(crate) is_https: bool,
     /// Ends streams and long polls.
     pub(crate) stop: CancellationToken,
 }
@@ -68,6 +70,6 @@ impl App {
         stop: CancellationToken,
     ) -> Self {
         let feed_watch = Arc::new(FeedWatch::new(coordinator.clone(), options.look_every));
-        Self { coordinator, options, feed_watch, http: Arc::default(), stop }
+        Self { coordinator, options, feed_watch, http: Arc::default(), is_https: false, stop }
     }
 }

@@ -1,8 +1,8 @@
 //! The guard in front of every route: who is calling, may they, for which product, with which parameters. gRPC calls
 //! are judged by the same functions.
 //!
-//! It knows routes only by their entry in the table, so a route without a rule cannot be reached. It never says
-//! whether a token was once valid, and never logs one.
+//! It knows routes only by their entry in the table, so a route without a rule cannot be reached. It says whether a token
+//! was once valid only to whoever has it whole, and never logs one.
 
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
@@ -66,7 +66,13 @@ pub(crate) async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Calle
         TokenSecret::parse(text.trim()).map_err(|error| Problem::unauthenticated(error.to_string()))?;
     match app.coordinator.authenticate(&secret).await? {
         Some(token) => Ok(Caller::new(token, secret)),
-        None => Err(Problem::unauthenticated("the token is unknown, revoked or expired")),
+        None => match app.coordinator.ended(&secret) {
+            Some((id, at)) => Err(Problem::unauthenticated(format!(
+                "the token expired at {at}; an admin can renew it with `giga token renew {id}`, or create another with \
+                 `giga token create`"
+            ))),
+            None => Err(Problem::unauthenticated("the token is unknown, revoked or expired")),
+        },
     }
 }
 

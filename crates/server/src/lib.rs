@@ -20,8 +20,10 @@ pub mod routes;
 mod serve;
 mod shapes;
 mod site;
+mod tls;
 
 pub use app::ServerOptions;
 pub use grpc::grant_message;
 pub use openapi::openapi;
 pub use serve::{router, serve};
+pub use tls::{AcmeOptions, LETS_ENCRYPT, Listener, Tls, TlsError};

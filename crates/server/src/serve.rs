@@ -16,13 +16,15 @@ use giga_coordinator::Coordinator;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::app::{App, ServerOptions};
 use crate::problem::{Code, Problem};
+use crate::tls::{Listener, Tls};
 use crate::{auth, grpc, observe, routes, site};
 
 const PING_EVERY: Duration = Duration::from_secs(10);
@@ -39,12 +41,19 @@ pub fn router(coordinator: Arc<Coordinator>, options: ServerOptions) -> Router {
 /// longer than [`ServerOptions::drain`].
 pub async fn serve(
     coordinator: Arc<Coordinator>,
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     options: ServerOptions,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let router = build(App::new(coordinator, options, shutdown.clone()));
+    let Listener { tcp: listener, tls } = listener.into();
+    let mut app = App::new(coordinator, options, shutdown.clone());
+    app.is_https = tls.is_some();
+    let router = build(app);
     let connections = TaskTracker::new();
+    if let Some(tls) = tls.clone() {
+        let stop = shutdown.clone();
+        connections.spawn(async move { stop.run_until_cancelled(tls.keep_current()).await });
+    }
     loop {
         let accepted = tokio::select! {
             () = shutdown.cancelled() => break,
@@ -52,7 +61,7 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, _)) => {
-                connections.spawn(connection(stream, router.clone(), shutdown.clone()));
+                connections.spawn(welcome(stream, tls.clone(), router.clone(), shutdown.clone()));
             }
             // Out of file descriptors, most likely: others have to end first.
             Err(error) if !is_the_peers(&error) => {
@@ -75,11 +84,27 @@ fn is_the_peers(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionRefused | ConnectionAborted | ConnectionReset)
 }
 
-/// HTTP/1 and HTTP/2 on the same port. A peer that died without a word is noticed by HTTP/2 pings, so that a worker's
-/// presence ends with the worker.
-async fn connection(stream: TcpStream, router: Router, shutdown: CancellationToken) {
+async fn welcome(stream: TcpStream, tls: Option<Arc<Tls>>, router: Router, shutdown: CancellationToken) {
     // Answers are small and somebody waits for each: never hold one back to fill a packet.
     let _ = stream.set_nodelay(true);
+    let Some(tls) = tls else { return connection(stream, router, shutdown).await };
+    let shaken = tokio::select! {
+        shaken = tls.accept(stream) => shaken,
+        () = shutdown.cancelled() => return,
+    };
+    match shaken {
+        Ok(Some(stream)) => connection(stream, router, shutdown).await,
+        Ok(None) => {}
+        Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
+    }
+}
+
+/// HTTP/1 and HTTP/2 on the same port. A peer that died without a word is noticed by HTTP/2 pings, so that a worker's
+/// presence ends with the worker.
+async fn connection<S>(stream: S, router: Router, shutdown: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http2()

@@ -8,6 +8,7 @@ pub mod azurite;
 pub mod binary;
 pub mod blob_suite;
 pub mod broker_suite;
+pub mod certificates;
 pub mod clock;
 pub mod effects;
 pub mod model;

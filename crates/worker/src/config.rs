@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::{ClientTlsConfig, Endpoint};
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Uri};
 
 use crate::Error;
 
@@ -22,12 +22,35 @@ pub struct Config {
     url: String,
     token: String,
     product: Option<String>,
+    allow_plain_http: bool,
+    ca_certificate: Option<Vec<u8>>,
 }
 
 impl Config {
-    /// `http://host:port` speaks HTTP/2 in the clear; `https://` uses TLS and trusts what the machine trusts.
+    /// `https://` uses TLS and trusts what the machine trusts; `http://host:port` speaks HTTP/2 in the clear, and is refused
+    /// for other machines unless [`Config::allow_plain_http`] says otherwise.
     pub fn new(url: impl Into<String>, token: impl Into<String>) -> Self {
-        Self { url: url.into(), token: token.into(), product: None }
+        Self {
+            url: url.into(),
+            token: token.into(),
+            product: None,
+            allow_plain_http: false,
+            ca_certificate: None,
+        }
+    }
+
+    /// Send the token over plain HTTP to another machine: everyone on the way can read it.
+    #[must_use]
+    pub fn allow_plain_http(mut self) -> Self {
+        self.allow_plain_http = true;
+        self
+    }
+
+    /// The only certificates that can vouch for the coordinator, as PEM, instead of those that the machine trusts.
+    #[must_use]
+    pub fn ca_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.ca_certificate = Some(pem.into());
+        self
     }
 
     /// The product that calls are for; needed where the token is for several.
@@ -52,8 +75,16 @@ impl Config {
         if self.url.contains('@') {
             return Err(Error::setting("url", "credentials do not belong into the address; give a token"));
         }
-        let mut endpoint = Endpoint::from_shared(self.url.clone())
-            .map_err(|error| Error::setting("url", format!("{error}; {wanted}")))?
+        let endpoint = Endpoint::from_shared(self.url.clone())
+            .map_err(|error| Error::setting("url", format!("{error}; {wanted}")))?;
+        if !secure && !self.allow_plain_http && !is_loopback(endpoint.uri()) {
+            return Err(Error::setting(
+                "url",
+                "a token is not sent over plain HTTP to another machine: use https://, or Config::allow_plain_http where \
+                 everyone on the way may read it",
+            ));
+        }
+        let mut endpoint = endpoint
             .connect_timeout(Duration::from_secs(10))
             .http2_keep_alive_interval(PROBE_EVERY)
             .keep_alive_timeout(PROBE_PATIENCE)
@@ -61,7 +92,10 @@ impl Config {
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW);
         if secure {
-            let tls = ClientTlsConfig::new().with_native_roots();
+            let tls = match &self.ca_certificate {
+                Some(pem) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)),
+                None => ClientTlsConfig::new().with_native_roots(),
+            };
             endpoint = endpoint
                 .tls_config(tls)
                 .map_err(|error| Error::setting("url", format!("TLS cannot be used here: {error}")))?;
@@ -83,6 +117,11 @@ impl Config {
             product.map_err(|_| Error::setting("product", "holds characters that no product id has"))?;
         Ok(Credentials { authorization, product })
     }
+}
+
+fn is_loopback(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 impl fmt::Debug for Config {
@@ -126,15 +165,27 @@ mod tests {
     fn what_cannot_work_is_named_before_anything_is_sent() {
         assert!(refused(Config::new("127.0.0.1:7717", TOKEN)).starts_with("url: wanted `http://host:port`"));
         assert!(refused(Config::new("ftp://host", TOKEN)).starts_with("url: "));
-        assert!(refused(Config::new("http://host", " ")).starts_with("token: is empty"));
-        assert!(refused(Config::new("http://host", TOKEN).product("a\nb")).starts_with("product: "));
+        assert!(refused(Config::new("https://host", " ")).starts_with("token: is empty"));
+        assert!(refused(Config::new("https://host", TOKEN).product("a\nb")).starts_with("product: "));
         Config::new("https://host", TOKEN).endpoint().unwrap();
+    }
+
+    #[test]
+    fn a_token_goes_over_plain_http_only_on_this_machine() {
+        for url in ["http://127.0.0.1:1", "http://localhost:1", "http://[::1]:1", "https://example.com"] {
+            assert!(Config::new(url, TOKEN).endpoint().is_ok(), "{url}");
+        }
+        for url in ["http://example.com", "http://0.0.0.0:1", "http://localhost.example.com"] {
+            let why = refused(Config::new(url, TOKEN));
+            assert!(why.contains("plain HTTP") && why.contains("allow_plain_http"), "{why}");
+            assert!(Config::new(url, TOKEN).allow_plain_http().endpoint().is_ok(), "{url}");
+        }
     }
 
     #[test]
     fn secrets_are_in_no_text() {
         for config in [
-            Config::new("http://host", format!("{TOKEN}\n{TOKEN}")),
+            Config::new("https://host", format!("{TOKEN}\n{TOKEN}")),
             Config::new(format!("http://user:{TOKEN}@host"), TOKEN),
             Config::new(format!("nonsense {TOKEN}"), TOKEN),
         ] {

@@ -20,6 +20,7 @@ pub(crate) fn run() -> Result<()> {
     node()?;
     git_lfs()?;
     sandbox()?;
+    pebble()?;
     nats()
 }
 
@@ -46,6 +47,16 @@ fn sandbox() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// An ACME server and its name server.
+fn pebble() -> Result<()> {
+    let is_there =
+        || ["pebble", "pebble-challtestsrv"].iter().all(|program| on_path(program).any(|path| path.exists()));
+    if !is_there() {
+        install("pebble")?;
+    }
+    if is_there() { Ok(()) } else { bail!("the tests need `pebble` and `pebble-challtestsrv` on the PATH") }
 }
 
 /// For the page, and for what else comes from npm.

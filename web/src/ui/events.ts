@@ -51,6 +51,7 @@ const TONE: Record<EventType, Tone> = {
   'factory.resumed': 'quiet',
   'factory.deregistered': 'quiet',
   'token.issued': 'quiet',
+  'token.renewed': 'quiet',
   'token.revoked': 'quiet',
   'topic.paused': 'quiet',
   'topic.resumed': 'quiet',
@@ -67,6 +68,7 @@ const TONE: Record<EventType, Tone> = {
   'effect.given_up': 'bad',
   'effect.revived': 'quiet',
   'flag.changed': 'quiet',
+  'key.rotated': 'quiet',
 };
 
 export function eventSentence({ type, data, cause }: FeedEvent): string {

@@ -23,6 +23,11 @@ pub enum ClientError {
     BadAnswer { url: String, status: u16, reason: String },
     #[error("`{url}` is not the address of a coordinator: {reason}")]
     BadUrl { url: String, reason: String },
+    /// Nothing was sent.
+    #[error("a token is not sent to {url} over plain HTTP: everyone on the way could read it")]
+    PlainHttp { url: String },
+    #[error("the file of CA certificates has no certificate in it")]
+    CaCert,
     /// The token or the product cannot stand in an HTTP header.
     #[error("the {0} has characters that cannot be sent")]
     Unsendable(&'static str),

@@ -4,7 +4,7 @@ use super::transport::Call;
 use super::{Answer, Client, ClientError};
 use crate::wire::{
     DrainRequest, EnrollAnswer, EnrollRequest, Factory, FactoryList, IssueTokenAnswer, IssueTokenRequest,
-    PruneAnswer, PruneRequest, RotateAnswer, TokenList,
+    PruneAnswer, PruneRequest, RenewTokenRequest, RotateAnswer, RotatedKeys, Token, TokenList,
 };
 
 type Result<T> = std::result::Result<Answer<T>, ClientError>;
@@ -50,6 +50,14 @@ impl Client {
 
     pub async fn issue_token(&self, request: &IssueTokenRequest) -> Result<IssueTokenAnswer> {
         self.ask(Call::post(&["tokens"]).json(request)).await
+    }
+
+    pub async fn renew_token(&self, id: &str, request: &RenewTokenRequest) -> Result<Token> {
+        self.ask(Call::post(&["tokens", id, "renew"]).json(request)).await
+    }
+
+    pub async fn rotate_keys(&self) -> Result<RotatedKeys> {
+        self.ask(Call::post(&["keys", "rotate"])).await
     }
 
     pub async fn revoke_token(&self, id: &str) -> Result<()> {

@@ -40,6 +40,28 @@ pub struct ClientOptions {
     pub product: Option<String>,
     /// Sent as `user-agent`.
     pub agent: String,
+    pub trust: Trust,
+}
+
+/// What the way to a coordinator must be like before a token is sent along it. `https://` is always good, if the
+/// coordinator proves itself; plain HTTP only on this machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// Send tokens over plain HTTP to other machines too.
+    pub allow_plain_http: bool,
+    /// The only certificates that can vouch for the coordinator, as PEM; without them, those of the system.
+    pub ca_cert: Option<Vec<u8>>,
+}
+
+impl Trust {
+    /// Whether a token may go there.
+    pub fn check(&self, url: &str) -> Result<(), ClientError> {
+        let plain = Url::parse(url).is_ok_and(|url| url.scheme() == "http");
+        if plain && !self.allow_plain_http && !is_loopback(url) {
+            return Err(ClientError::PlainHttp { url: url.to_owned() });
+        }
+        Ok(())
+    }
 }
 
 #[derive(Clone)]
@@ -82,7 +104,15 @@ impl Client {
         if !matches!(base.scheme(), "http" | "https") || base.host().is_none() {
             return Err(bad("it must begin with http:// or https:// and name a host".to_owned()));
         }
-        let http = reqwest::Client::builder()
+        if options.token.is_some() {
+            options.trust.check(&options.url)?;
+        }
+        let mut http = reqwest::Client::builder();
+        if let Some(pem) = &options.trust.ca_cert {
+            let roots = reqwest::Certificate::from_pem_bundle(pem).ok().filter(|roots| !roots.is_empty());
+            http = http.tls_certs_only(roots.ok_or(ClientError::CaCert)?);
+        }
+        let http = http
             .connect_timeout(CONNECT_TIMEOUT)
             .user_agent(options.agent)
             // A redirect would carry the token to wherever it points.
@@ -101,6 +131,12 @@ impl Client {
     pub fn url(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
     }
+}
+
+/// Scheme, host and port of an address, as the client itself understands addresses.
+pub fn origin(url: &str) -> Option<String> {
+    let origin = Url::parse(url).ok()?.origin();
+    origin.is_tuple().then(|| origin.ascii_serialization())
 }
 
 /// Whether the address is on this machine, as the client itself understands addresses.
@@ -135,6 +171,24 @@ mod tests {
         ];
         for remote in tricks {
             assert!(!is_loopback(remote), "{remote}");
+        }
+    }
+
+    #[test]
+    fn a_token_goes_over_plain_http_only_on_this_machine() {
+        let client = |url: &str, token: Option<&str>, allow_plain_http| {
+            let trust = Trust { allow_plain_http, ca_cert: None };
+            let token = token.map(str::to_owned);
+            Client::new(ClientOptions { url: url.to_owned(), token, trust, ..ClientOptions::default() })
+        };
+        for url in ["http://127.0.0.1:1", "http://localhost", "http://[::1]:1", "https://example.com"] {
+            assert!(client(url, Some("t"), false).is_ok(), "{url}");
+        }
+        for url in ["http://example.com", "http://0.0.0.0:1", "http://localhost.example.com"] {
+            let refused = client(url, Some("t"), false);
+            assert!(matches!(refused, Err(ClientError::PlainHttp { .. })), "{url}");
+            assert!(client(url, None, false).is_ok(), "nothing to lose: {url}");
+            assert!(client(url, Some("t"), true).is_ok(), "told to: {url}");
         }
     }
 

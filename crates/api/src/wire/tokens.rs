@@ -15,6 +15,22 @@ pub struct IssueTokenRequest {
     pub products: Vec<String>,
     #[serde(default)]
     pub label: String,
+    /// A time such as `12h` or `90d`, or `never`; absent: `90d`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RenewTokenRequest {
+    /// From now on: a time such as `12h` or `90d`, or `never`; absent: `90d`, and `30d` for a factory's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RotatedKeys {
+    pub keys: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -23,6 +39,9 @@ pub struct IssueTokenAnswer {
     pub id: String,
     /// Shown once.
     pub token: String,
+    /// Absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -4,6 +4,7 @@
 mod budgets;
 mod claims;
 mod common;
+mod credentials;
 mod dispatch_idle;
 mod dispatch_modes;
 mod dispatch_outage;

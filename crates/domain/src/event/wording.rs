@@ -396,6 +396,18 @@ impl NewEvent {
         Self::token(EventKind::TokenIssued, token, "issued")
     }
 
+    pub fn token_renewed(token: &TokenRecord) -> Self {
+        let event = Self::token(EventKind::TokenRenewed, token, "renewed");
+        match token.expires_at {
+            Some(end) => event.with("expiresAt", end.to_string()),
+            None => event,
+        }
+    }
+
+    pub fn key_rotated(name: &str) -> Self {
+        Self::new(EventKind::KeyRotated, format!("signing key {name} rotated")).with("name", name)
+    }
+
     pub fn token_revoked(token: &TokenRecord) -> Self {
         Self::token(EventKind::TokenRevoked, token, "revoked")
     }

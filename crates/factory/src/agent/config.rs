@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use giga_api::client::Trust;
 use giga_domain::FactoryId;
 
 use super::BrokerConnector;
@@ -15,6 +16,8 @@ use crate::workspace::GitPolicy;
 pub struct AgentConfig {
     /// Where the coordinator is.
     pub url: String,
+    /// What the way there must be like.
+    pub trust: Trust,
     pub id: FactoryId,
     /// Everything that the agent keeps: its token, mirrors, work trees, logs of running jobs.
     pub base: PathBuf,

@@ -92,7 +92,8 @@ pub async fn take_over(config: &AgentConfig) -> Result<(), AgentError> {
 
 fn connect(config: &AgentConfig, token: Option<String>) -> Result<Client, AgentError> {
     let agent = concat!("giga-factory/", env!("CARGO_PKG_VERSION")).to_owned();
-    Ok(Client::new(ClientOptions { url: config.url.clone(), token, product: None, agent })?)
+    let (url, trust) = (config.url.clone(), config.trust.clone());
+    Ok(Client::new(ClientOptions { url, token, product: None, agent, trust })?)
 }
 
 /// Whole or not at all, and never readable by others, not even for a moment.

@@ -286,6 +286,9 @@ impl JobRun<'_> {
         ];
         if let Some(token) = self.job_token() {
             environment.push(("GIGA_URL".to_owned(), self.shared.streams.url.clone()));
+            if self.shared.streams.trust.allow_plain_http {
+                environment.push(("GIGA_ALLOW_PLAIN_HTTP".to_owned(), "true".to_owned()));
+            }
             environment.push(("GIGA_TOKEN".to_owned(), token.expose().to_owned()));
         }
         environment

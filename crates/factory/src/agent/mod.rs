@@ -149,7 +149,7 @@ pub async fn run_with_ready(
         pending_claim: intake::PendingClaim::default(),
         drain: if config.once { stop.clone() } else { CancellationToken::new() },
         delivery: intake::DeliveryModes::default(),
-        streams: intake::Streams { url: config.url, token },
+        streams: intake::Streams { url: config.url, token, trust: config.trust },
         broker: config.broker,
         new_capabilities: Notify::new(),
         merge_hint: Notify::new(),

@@ -181,14 +181,38 @@ all of them.")]
         /// What it is for
         #[arg(long, value_name = "TEXT", default_value = "")]
         label: String,
+        /// How long it works: a time such as 12h or 90d, or never [default: 90d]
+        #[arg(long, value_name = "TIME")]
+        expires: Option<String>,
     },
     /// List tokens, without their secrets
     List,
+    /// Give a token a new end, also where it has expired
+    #[command(after_help = "\
+Examples:
+  giga token renew tok-51b2e0c4a7d3f689
+  giga token renew tok-51b2e0c4a7d3f689 --expires 365d")]
+    Renew {
+        /// Token id, as shown by `giga token list`
+        id: String,
+        /// How long it works from now on: a time such as 12h or 90d, or never [default: 90d; a factory's: 30d]
+        #[arg(long, value_name = "TIME")]
+        expires: Option<String>,
+    },
     /// Revoke a token at once
     Revoke {
         /// Token id, as shown by `giga token list`
         id: String,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Replace the signing keys now, instead of after 30 days
+    #[command(after_help = "\
+Links to artifacts and tokens of running jobs that the replaced keys signed keep working until the keys are
+rotated again: rotate twice to end them now.")]
+    Rotate,
 }
 
 #[derive(Debug, Subcommand)]

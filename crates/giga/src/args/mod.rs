@@ -21,7 +21,7 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) use demo::DemoArgs;
 pub(crate) use effects::{EffectsCommand, ListEffectsArgs, OutsideArgs, TrackerCommand, WebhookCommand};
 pub(crate) use fleet::{
-    FactoryArg, FactoryCommand, FlagsCommand, RunArgs, SandboxArgs, TokenCommand, WorkArgs,
+    FactoryArg, FactoryCommand, FlagsCommand, KeyCommand, RunArgs, SandboxArgs, TokenCommand, WorkArgs,
 };
 pub(crate) use job::{
     ActArgs, EventsArgs, InitArgs, JobArg, JobCommand, ListArgs, LogsArgs, ShipArgs, SubmitArgs, WaitArgs,
@@ -77,6 +77,13 @@ pub(crate) struct Globals {
     /// File to read the token from [env: GIGA_TOKEN_FILE; GIGA_TOKEN holds the token itself]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
+    /// Send the token over plain HTTP to another machine, where everyone on the way can read it
+    /// [env: GIGA_ALLOW_PLAIN_HTTP]
+    #[arg(long, global = true)]
+    pub(crate) allow_plain_http: bool,
+    /// Trust only these CA certificates, a PEM file, and not the system's [env: GIGA_CA_CERT]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) ca_cert: Option<PathBuf>,
     /// Product to work in [env: GIGA_PRODUCT]
     #[arg(long, global = true, value_name = "PRODUCT")]
     pub(crate) product: Option<String>,
@@ -197,9 +204,12 @@ A review is signed with the label of your token; admins can review for somebody 
     /// Create jobs from tracker items, and report their status back
     #[command(subcommand)]
     Tracker(TrackerCommand),
-    /// Create, list and revoke tokens for people and programs
+    /// Create, list, renew and revoke tokens for people and programs
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Rotate the keys that links to artifacts and tokens of jobs are signed with
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// List and change the settings of a running coordinator
     #[command(subcommand)]
     Flags(FlagsCommand),
@@ -257,6 +267,8 @@ pub(crate) struct UpArgs {
     /// Address to listen on; port 0 picks a free port [env: GIGA_LISTEN] [default: 127.0.0.1:7717]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
     /// Number of local factories; 0 starts only a coordinator [env: GIGA_FACTORIES] [default: 1]
     #[arg(long, value_name = "COUNT")]
     pub(crate) factories: Option<String>,
@@ -268,6 +280,24 @@ pub(crate) struct UpArgs {
     pub(crate) work: WorkArgs,
     #[command(flatten)]
     pub(crate) outside: OutsideArgs,
+}
+
+/// How the coordinator proves itself, and keeps what is said secret.
+#[derive(Debug, Args)]
+pub(crate) struct TlsArgs {
+    /// Serve HTTPS with this certificate chain, a PEM file; read again when it changes [env: GIGA_TLS_CERT]
+    #[arg(long = "tls-cert", value_name = "FILE")]
+    pub(crate) cert: Option<PathBuf>,
+    /// The private key of --tls-cert, a PEM file [env: GIGA_TLS_KEY]
+    #[arg(long = "tls-key", value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
+    /// Serve HTTPS with a certificate for this domain, got and renewed by ACME; the CA must reach this listener at port 443
+    /// of the domain [env: GIGA_TLS_ACME]
+    #[arg(long = "tls-acme", value_name = "DOMAIN")]
+    pub(crate) acme: Option<String>,
+    /// Directory of the ACME server [env: GIGA_TLS_ACME_DIRECTORY] [default: Let's Encrypt]
+    #[arg(long = "tls-acme-directory", value_name = "URL")]
+    pub(crate) acme_directory: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -303,6 +333,8 @@ pub(crate) struct ServeArgs {
     /// Address to listen on; port 0 picks a free port [env: GIGA_LISTEN] [default: 127.0.0.1:7717]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
     #[command(flatten)]
     pub(crate) outside: OutsideArgs,
 }
@@ -362,7 +394,8 @@ pub(crate) enum ConfigCommand {
     /// List every setting with its value and origin
     #[command(after_help = "\
 Flags override the environment, which overrides giga.toml, which overrides the defaults. giga.toml is
-looked up in the working folder and its parents, in ~/.config/gigafactory, and in the data folder.
+looked up in the working folder and its parents, in ~/.config/gigafactory, and in the data folder. The
+first of these may be somebody else's, so it can set only product, output and log-format.
 
 Without settings, `giga` talks to the coordinator on this machine: its data folder, by default
 ~/.local/share/gigafactory, holds its address and a token.")]

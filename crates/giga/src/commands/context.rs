@@ -45,6 +45,7 @@ impl Context {
             token: Some(token.secret.reveal().to_owned()),
             product,
             agent: concat!("giga/", env!("CARGO_PKG_VERSION")).to_owned(),
+            trust: self.settings.trust()?,
         };
         Ok(Client::new(options)?)
     }

@@ -172,18 +172,7 @@ async fn sandbox(context: &Context) -> (Sandbox, Finding) {
 }
 
 async fn engine_findings(context: &Context, sandbox: &Sandbox) -> Vec<Finding> {
-    let config = match context.settings.engines() {
-        Ok(config) => config.value,
-        Err(error) => {
-            return vec![Finding {
-                kind: "engine",
-                name: "engines".to_owned(),
-                state: State::Broken,
-                detail: error.to_string(),
-                remedy: Some("fix giga.toml".to_owned()),
-            }];
-        }
-    };
+    let config = context.settings.engines().value;
     let mut all = engines::engines(&config, sandbox);
     let commands = context.settings.commands().is_ok_and(|commands| commands.value);
     all.retain(|engine| commands || engine.name() != "shell");

@@ -53,6 +53,7 @@ pub(crate) async fn run(command: Command, settings: Settings) -> Done {
         Command::Effects(command) => effects::effects(command, &context).await,
         Command::Tracker(command) => effects::tracker(command, &context).await,
         Command::Token(command) => token::run(command, &context).await,
+        Command::Key(command) => token::key(command, &context).await,
         Command::Flags(command) => flags::run(command, &context).await,
         Command::Events(args) => fleet::events(args, &context).await,
         Command::Alerts => fleet::alerts(&context).await,

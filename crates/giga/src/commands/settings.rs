@@ -32,10 +32,16 @@ pub(crate) fn show(context: &Context) -> Done {
         (Key::Url.name(), plain(settings.url())),
         ("token", token),
         (Key::TokenFile.name(), or_none(Key::TokenFile)),
+        (Key::AllowPlainHttp.name(), switch(settings.allow_plain_http()?)),
+        (Key::CaCert.name(), or_none(Key::CaCert)),
         (Key::Product.name(), or_none(Key::Product)),
         (Key::Output.name(), plain(settings.output())),
         (Key::Data.name(), folder(data)),
         (Key::Listen.name(), plain(settings.listen())),
+        (Key::TlsCert.name(), or_none(Key::TlsCert)),
+        (Key::TlsKeyFile.name(), or_none(Key::TlsKeyFile)),
+        (Key::TlsAcme.name(), or_none(Key::TlsAcme)),
+        (Key::TlsAcmeDirectory.name(), plain(settings.tls_acme_directory())),
         (Key::Store.name(), plain(settings.store())),
         (Key::Broker.name(), plain(settings.broker())),
         (Key::Artifacts.name(), plain(settings.artifacts())),
@@ -144,12 +150,8 @@ fn switch(setting: Setting<bool>) -> (String, String) {
 
 /// Which engines a factory here would ask for; what the file says of each is the file's to show.
 fn engines(settings: &Settings) -> (String, String) {
-    match settings.engines() {
-        Ok(Setting { value, origin }) => {
-            let all = giga_factory::engines::engines(&value, &Sandbox::off());
-            let names: Vec<&str> = all.iter().map(|engine| engine.name()).collect();
-            (names.join(", "), origin.to_string())
-        }
-        Err(error) => ("-".to_owned(), error.to_string()),
-    }
+    let Setting { value, origin } = settings.engines();
+    let all = giga_factory::engines::engines(&value, &Sandbox::off());
+    let names: Vec<&str> = all.iter().map(|engine| engine.name()).collect();
+    (names.join(", "), origin.to_string())
 }

@@ -39,6 +39,7 @@ fn without_token(context: &Context) -> Result<Client, CliError> {
     let options = ClientOptions {
         url: context.settings.url().value,
         agent: concat!("giga/", env!("CARGO_PKG_VERSION")).to_owned(),
+        trust: context.settings.trust()?,
         ..ClientOptions::default()
     };
     Ok(Client::new(options)?)

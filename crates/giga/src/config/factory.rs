@@ -1,7 +1,4 @@
 //! Settings of a factory: who it is, where it works, what it may use.
-//!
-//! A project's giga.toml may not choose engines: they are programs that run with the rights of whoever starts the
-//! factory, and the project may be somebody else's.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -51,18 +48,9 @@ impl Settings {
         self.folder(Key::Repos)
     }
 
-    /// Whether results may move a branch that is checked out. A project's giga.toml has no say in it.
+    /// Whether results may move a branch that is checked out.
     pub(crate) fn update_checkouts(&self) -> Result<Setting<bool>, CliError> {
-        let setting = self.switch(Key::UpdateCheckouts)?;
-        match &setting.origin {
-            Origin::File { path, of_project: true } => Err(CliError::Config(format!(
-                "{}: `{}` changes files of yours, so a project may not choose it; put it into \
-                 ~/.config/gigafactory/giga.toml or the data folder's giga.toml",
-                path.display(),
-                Key::UpdateCheckouts.name()
-            ))),
-            _ => Ok(setting),
-        }
+        self.switch(Key::UpdateCheckouts)
     }
 
     /// Prefixes of git URLs; none by default.
@@ -100,18 +88,9 @@ impl Settings {
         self.time(Key::EngineWall, "4h")
     }
 
-    pub(crate) fn engines(&self) -> Result<Setting<EnginesConfig>, CliError> {
-        match self.files.iter().find_map(super::ConfigFile::engines) {
-            None => Ok(Setting { value: EnginesConfig::default(), origin: Origin::Default }),
-            Some(Setting { origin: Origin::File { path, of_project: true }, .. }) => {
-                Err(CliError::Config(format!(
-                    "{}: [engines] run with your rights, so a project may not choose them; put \
-                     them into ~/.config/gigafactory/giga.toml or the data folder's giga.toml",
-                    path.display()
-                )))
-            }
-            Some(found) => Ok(found),
-        }
+    pub(crate) fn engines(&self) -> Setting<EnginesConfig> {
+        let default = || Setting { value: EnginesConfig::default(), origin: Origin::Default };
+        self.files.iter().find_map(super::ConfigFile::engines).unwrap_or_else(default)
     }
 
     /// A folder, absolute, so that it means the same to every process.

@@ -12,13 +12,12 @@ pub(super) const NAME: &str = "giga.toml";
 
 pub(super) struct ConfigFile {
     pub(super) path: PathBuf,
-    of_project: bool,
     values: Vec<(Key, String)>,
     engines: Option<EnginesConfig>,
 }
 
 impl ConfigFile {
-    pub(super) fn read(path: PathBuf, of_project: bool) -> Result<Self, CliError> {
+    pub(super) fn read(path: PathBuf) -> Result<Self, CliError> {
         let wrong = |what: String| CliError::Config(format!("{}: {what}", path.display()));
         let text = std::fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
@@ -44,7 +43,7 @@ impl ConfigFile {
                 if is_path { path.with_file_name("").join(value).display().to_string() } else { value };
             values.push((key, value));
         }
-        Ok(Self { path, of_project, values, engines })
+        Ok(Self { path, values, engines })
     }
 
     pub(super) fn engines(&self) -> Option<Setting<EnginesConfig>> {
@@ -56,8 +55,13 @@ impl ConfigFile {
         Some(Setting { value: value.clone(), origin: self.origin() })
     }
 
+    /// What the file sets although a project may not. Its flag and its variable win over the file.
+    pub(super) fn beyond_a_project(&self) -> impl Iterator<Item = Key> {
+        self.values.iter().map(|(key, _)| *key).filter(|key| !key.is_for_projects())
+    }
+
     fn origin(&self) -> Origin {
-        Origin::File { path: self.path.clone(), of_project: self.of_project }
+        Origin::File(self.path.clone())
     }
 }
 

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use super::Key;
-use crate::args::{Cli, Command, FactoryCommand, OutsideArgs, SandboxArgs, SandboxCommand, WorkArgs};
+use crate::args::{
+    Cli, Command, FactoryCommand, OutsideArgs, SandboxArgs, SandboxCommand, TlsArgs, WorkArgs,
+};
 
 type Given = Vec<(Key, Option<String>)>;
 
@@ -12,6 +14,8 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
     let mut given = vec![
         (Key::Url, globals.url.clone()),
         (Key::TokenFile, path(globals.token_file.as_ref())),
+        (Key::AllowPlainHttp, globals.allow_plain_http.then(|| "true".to_owned())),
+        (Key::CaCert, path(globals.ca_cert.as_ref())),
         (Key::Product, globals.product.clone()),
         (Key::Output, globals.output.clone()),
         (Key::Data, path(globals.data.as_ref())),
@@ -21,6 +25,7 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
     match &cli.command {
         Command::Up(args) => {
             given.push((Key::Listen, args.listen.clone()));
+            given.extend(tls(&args.tls));
             given.push((Key::Factories, args.factories.clone()));
             given.push((Key::Artifacts, args.artifacts.clone()));
             given.extend(work(&args.work));
@@ -29,6 +34,7 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
         Command::Serve(args) => {
             given.extend(outside(&args.outside));
             given.push((Key::Listen, args.listen.clone()));
+            given.extend(tls(&args.tls));
             given.push((Key::Store, args.store.clone()));
             given.push((Key::Artifacts, args.artifacts.clone()));
             given.push((Key::Broker, args.broker.clone()));
@@ -47,6 +53,15 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
 
 fn list(words: &[String]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(","))
+}
+
+fn tls(args: &TlsArgs) -> Given {
+    vec![
+        (Key::TlsCert, path(args.cert.as_ref())),
+        (Key::TlsKeyFile, path(args.key.as_ref())),
+        (Key::TlsAcme, args.acme.clone()),
+        (Key::TlsAcmeDirectory, args.acme_directory.clone()),
+    ]
 }
 
 fn work(args: &WorkArgs) -> Given {

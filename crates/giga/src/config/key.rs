@@ -6,10 +6,16 @@ use giga_effects::{FORGES, ForgeKind, SettingNames, TRACKERS, TrackerKind};
 pub(crate) enum Key {
     Url,
     TokenFile,
+    AllowPlainHttp,
+    CaCert,
     Product,
     Output,
     Data,
     Listen,
+    TlsCert,
+    TlsKeyFile,
+    TlsAcme,
+    TlsAcmeDirectory,
     Store,
     Broker,
     Artifacts,
@@ -87,13 +93,19 @@ impl ForgeKey {
 }
 
 impl Key {
-    const PLAIN: [Self; 34] = [
+    const PLAIN: [Self; 40] = [
         Self::Url,
         Self::TokenFile,
+        Self::AllowPlainHttp,
+        Self::CaCert,
         Self::Product,
         Self::Output,
         Self::Data,
         Self::Listen,
+        Self::TlsCert,
+        Self::TlsKeyFile,
+        Self::TlsAcme,
+        Self::TlsAcmeDirectory,
         Self::Store,
         Self::Broker,
         Self::Artifacts,
@@ -161,10 +173,18 @@ impl Key {
         match self {
             Self::Url => ("url", "--url", "GIGA_URL"),
             Self::TokenFile => ("token-file", "--token-file", "GIGA_TOKEN_FILE"),
+            Self::AllowPlainHttp => ("allow-plain-http", "--allow-plain-http", "GIGA_ALLOW_PLAIN_HTTP"),
+            Self::CaCert => ("ca-cert", "--ca-cert", "GIGA_CA_CERT"),
             Self::Product => ("product", "--product", "GIGA_PRODUCT"),
             Self::Output => ("output", "--output", "GIGA_OUTPUT"),
             Self::Data => ("data", "--data", "GIGA_DATA"),
             Self::Listen => ("listen", "--listen", "GIGA_LISTEN"),
+            Self::TlsCert => ("tls-cert", "--tls-cert", "GIGA_TLS_CERT"),
+            Self::TlsKeyFile => ("tls-key", "--tls-key", "GIGA_TLS_KEY"),
+            Self::TlsAcme => ("tls-acme", "--tls-acme", "GIGA_TLS_ACME"),
+            Self::TlsAcmeDirectory => {
+                ("tls-acme-directory", "--tls-acme-directory", "GIGA_TLS_ACME_DIRECTORY")
+            }
             Self::Store => ("store", "--store", "GIGA_STORE"),
             Self::Broker => ("broker", "--broker", "GIGA_BROKER"),
             Self::Artifacts => ("artifacts", "--artifacts", "GIGA_ARTIFACTS"),
@@ -202,9 +222,18 @@ impl Key {
         }
     }
 
+    /// What a stranger may choose: how things are shown, and which product is meant. Everything else says where
+    /// credentials go, what is opened or what is run.
+    pub(crate) const fn is_for_projects(self) -> bool {
+        matches!(self, Self::Product | Self::Output | Self::LogFormat)
+    }
+
     /// True or false; its flag takes no value.
     pub(crate) const fn is_switch(self) -> bool {
-        matches!(self, Self::UpdateCheckouts | Self::Commands | Self::TrackerCloseOnShip)
+        matches!(
+            self,
+            Self::AllowPlainHttp | Self::UpdateCheckouts | Self::Commands | Self::TrackerCloseOnShip
+        )
     }
 
     /// What the flag of a switch stands for.
@@ -227,7 +256,8 @@ impl Key {
 
     /// A relative path in giga.toml is relative to that file.
     pub(crate) const fn is_path(self) -> bool {
-        matches!(self, Self::TokenFile | Self::Data | Self::Base | Self::Repos)
+        matches!(self, Self::TokenFile | Self::CaCert | Self::TlsCert | Self::TlsKeyFile)
+            || matches!(self, Self::Data | Self::Base | Self::Repos)
             || matches!(self, Self::Tracker(_, TrackerKey::TokenFile))
             || matches!(self, Self::Forge(_, ForgeKey::TokenFile | ForgeKey::SecretFile))
     }

@@ -11,6 +11,7 @@ mod mask;
 mod outside;
 mod sandbox;
 mod token;
+mod transport;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -20,6 +21,7 @@ pub(crate) use duration::duration;
 pub(crate) use flags::flags;
 pub(crate) use key::{ForgeKey, Key, TrackerKey};
 pub(crate) use mask::mask_url;
+pub(crate) use transport::Tls;
 
 use crate::exit::CliError;
 use file::ConfigFile;
@@ -29,11 +31,7 @@ use file::ConfigFile;
 pub(crate) enum Origin {
     Flag(&'static str),
     Environment(&'static str),
-    File {
-        path: PathBuf,
-        /// It lies in the working folder or above: whoever wrote the project wrote it, not the user.
-        of_project: bool,
-    },
+    File(PathBuf),
     /// The coordinator on this machine left it there.
     DataFolder(PathBuf),
     Default,
@@ -44,7 +42,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Flag(name) => write!(f, "flag {name}"),
             Self::Environment(name) => write!(f, "environment {name}"),
-            Self::File { path, .. } => write!(f, "file {}", path.display()),
+            Self::File(path) => write!(f, "file {}", path.display()),
             Self::DataFolder(path) => write!(f, "found in {}", path.display()),
             Self::Default => f.write_str("default"),
         }
@@ -95,36 +93,60 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn load(flags: Vec<(Key, String)>, surroundings: Surroundings) -> Result<Self, CliError> {
-        let mut files = Vec::new();
-        let upwards = surroundings.working_folder.ancestors();
-        if let Some(path) = upwards.map(|folder| folder.join(file::NAME)).find(|path| path.is_file()) {
-            files.push(ConfigFile::read(path, true)?);
-        }
         let own = surroundings.home_folder("XDG_CONFIG_HOME", ".config").join(file::NAME);
-        let mut settings = Self { flags, surroundings, files };
-        settings.add_file(own, false)?;
-        let data = settings.data();
-        // Whoever chose the folder wrote what is in it.
-        let of_project = matches!(data.origin, Origin::File { of_project: true, .. });
-        settings.add_file(data.value.join(file::NAME), of_project)?;
+        let mut settings = Self { flags, surroundings, files: Vec::new() };
+        settings.add_file(own.clone())?;
+        settings.add_file(settings.data().value.join(file::NAME))?;
+        let upwards = settings.surroundings.working_folder.ancestors();
+        let of_project = upwards.map(|folder| folder.join(file::NAME)).find(|path| path.is_file());
+        // The user's own stay the user's own, whoever stands in their folder.
+        if let Some(path) = of_project
+            && !settings.files.iter().any(|file| is_same_file(&file.path, &path))
+        {
+            let file = ConfigFile::read(path)?;
+            settings.refuse_beyond_a_project(&file, &own)?;
+            settings.files.insert(0, file);
+        }
         Ok(settings)
     }
 
-    fn add_file(&mut self, path: PathBuf, of_project: bool) -> Result<(), CliError> {
+    fn add_file(&mut self, path: PathBuf) -> Result<(), CliError> {
         if path.is_file() && self.files.iter().all(|file| file.path != path) {
-            self.files.push(ConfigFile::read(path, of_project)?);
+            self.files.push(ConfigFile::read(path)?);
         }
         Ok(())
     }
 
+    /// Whoever wrote the project wrote its file, and is not the user.
+    fn refuse_beyond_a_project(&self, file: &ConfigFile, own: &Path) -> Result<(), CliError> {
+        let refused = |name: &str, instead: &str| {
+            CliError::Config(format!(
+                "{}: a project's giga.toml may not set `{name}`, because a project may be somebody else's; move it to \
+                 {}{instead}",
+                file.path.display(),
+                own.display()
+            ))
+        };
+        if file.engines().is_some() {
+            return Err(refused("[engines]", ""));
+        }
+        match file.beyond_a_project().find(|key| self.said(*key).is_none()) {
+            Some(key) => Err(refused(key.name(), &format!(", or use {} or {}", key.flag(), key.variable()))),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn get(&self, key: Key) -> Option<Setting<String>> {
+        self.said(key).or_else(|| self.files.iter().find_map(|file| file.get(key)))
+    }
+
+    /// By the flag or the environment of this call.
+    fn said(&self, key: Key) -> Option<Setting<String>> {
         if let Some((_, value)) = self.flags.iter().find(|(name, _)| *name == key) {
             return Some(Setting { value: value.clone(), origin: Origin::Flag(key.flag()) });
         }
-        if let Some(value) = self.surroundings.variable(key.variable()) {
-            return Some(Setting { value, origin: Origin::Environment(key.variable()) });
-        }
-        self.files.iter().find_map(|file| file.get(key))
+        let value = self.surroundings.variable(key.variable())?;
+        Some(Setting { value, origin: Origin::Environment(key.variable()) })
     }
 
     fn get_or(&self, key: Key, default: &str) -> Setting<String> {
@@ -152,23 +174,16 @@ impl Settings {
 
     /// The coordinator on this machine is found by the address that it left in its folder.
     pub(crate) fn url(&self) -> Setting<String> {
-        self.get(Key::Url).unwrap_or_else(|| {
-            let data = self.data();
-            let path = data.value.join("url");
-            match std::fs::read_to_string(&path) {
-                Ok(text) => {
-                    let origin = match data.origin {
-                        // Whoever chose the folder chose the address in it.
-                        Origin::File { of_project: true, .. } => Origin::File { path, of_project: true },
-                        _ => Origin::DataFolder(path),
-                    };
-                    Setting { value: text.trim().to_owned(), origin }
-                }
-                Err(_) => {
-                    Setting { value: format!("http://{}", Key::DEFAULT_LISTEN), origin: Origin::Default }
-                }
-            }
-        })
+        let default =
+            || Setting { value: format!("http://{}", Key::DEFAULT_LISTEN), origin: Origin::Default };
+        self.get(Key::Url).or_else(|| self.local_url()).unwrap_or_else(default)
+    }
+
+    /// The address of the coordinator on this machine; none while it is not running.
+    fn local_url(&self) -> Option<Setting<String>> {
+        let path = self.data().value.join("url");
+        let text = std::fs::read_to_string(&path).ok()?;
+        Some(Setting { value: text.trim().to_owned(), origin: Origin::DataFolder(path) })
     }
 
     pub(crate) fn product(&self) -> Option<Setting<String>> {
@@ -226,6 +241,10 @@ impl Settings {
     pub(crate) fn log_format(&self) -> Setting<String> {
         self.get_or(Key::LogFormat, "text")
     }
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
 
 #[cfg(test)]

@@ -1,7 +1,4 @@
 //! Settings of what a coordinator may reach outside, and as whom.
-//!
-//! A project's giga.toml may not choose any of it: it would say where a secret is sent, and what of the network can be
-//! reached.
 
 use giga_effects::{
     Allowed, Config, FORGES, ForgeConfig, ForgeKind, RepoAccess, TRACKERS, TrackerConfig, TrackerKind,
@@ -14,18 +11,6 @@ use crate::exit::CliError;
 impl Settings {
     /// What webhooks, trackers and forges may do here.
     pub(crate) fn outside(&self) -> Result<Config, CliError> {
-        if let Some(Setting { value, origin: Origin::File { path, of_project: true } }) =
-            self.get(Key::Artifacts)
-            && value.contains(':')
-        {
-            return Err(not_for_a_project(&path, Key::Artifacts));
-        }
-        let plain = [Key::EffectsAllow, Key::TrackerCloseOnShip].into_iter();
-        for key in plain.chain(Key::of_trackers()).chain(Key::of_forges()) {
-            if let Some(Setting { origin: Origin::File { path, of_project: true }, .. }) = self.get(key) {
-                return Err(not_for_a_project(&path, key));
-            }
-        }
         let allow = self.effects_allow();
         let entries = allow.value.split(',').map(str::trim).filter(|entry| !entry.is_empty());
         let wrong =
@@ -157,13 +142,4 @@ fn secret_in(what: &str, named: Setting<String>) -> Result<Setting<TrackerToken>
     let text = std::fs::read_to_string(&value)
         .map_err(|error| CliError::Config(format!("cannot read {what} in {value} ({origin}): {error}")))?;
     Ok(Setting { value: TrackerToken(text.trim().to_owned()), origin })
-}
-
-fn not_for_a_project(path: &std::path::Path, key: Key) -> CliError {
-    CliError::Config(format!(
-        "{}: `{}` decides what may be reached with your rights, so a project may not choose it; put it into \
-         ~/.config/gigafactory/giga.toml or the data folder's giga.toml",
-        path.display(),
-        key.name()
-    ))
 }

@@ -31,7 +31,7 @@ const OFF: &str = "off";
 
 impl Settings {
     pub(crate) fn sandbox_mode(&self) -> Result<Setting<SandboxMode>, CliError> {
-        let Setting { value, origin } = self.owners(Key::Sandbox, "auto")?;
+        let Setting { value, origin } = self.get_or(Key::Sandbox, "auto");
         match value.parse() {
             Ok(value) => Ok(Setting { value, origin }),
             Err(_) => Err(CliError::Config(format!("{origin}: `{value}` is none of auto, require, off"))),
@@ -40,7 +40,7 @@ impl Settings {
 
     /// Absolute, with links followed where they lead somewhere: what is hidden is compared with them.
     pub(crate) fn sandbox_paths(&self, key: Key) -> Result<Setting<Vec<PathBuf>>, CliError> {
-        let Setting { value, origin } = self.owners(key, "")?;
+        let Setting { value, origin } = self.get_or(key, "");
         let home = self.surroundings.variable("HOME").unwrap_or_default();
         if key == Key::SandboxRead && matches!(origin, Origin::Default) && !home.is_empty() {
             let found =
@@ -48,7 +48,7 @@ impl Settings {
             return Ok(Setting { value: found.collect(), origin });
         }
         let folder = match &origin {
-            Origin::File { path, .. } => path.with_file_name(""),
+            Origin::File(path) => path.with_file_name(""),
             _ => self.surroundings.working_folder.clone(),
         };
         let paths = value.split(',').map(str::trim).filter(|path| !path.is_empty()).map(|path| {
@@ -74,7 +74,7 @@ impl Settings {
     }
 
     pub(crate) fn network_mode(&self) -> Result<Setting<NetworkMode>, CliError> {
-        let Setting { value, origin } = self.owners(Key::Network, "open")?;
+        let Setting { value, origin } = self.get_or(Key::Network, "open");
         match value.parse() {
             Ok(value) => Ok(Setting { value, origin }),
             Err(_) => Err(CliError::Config(format!("{origin}: `{value}` is none of open, none, list"))),
@@ -82,7 +82,7 @@ impl Settings {
     }
 
     pub(crate) fn network_hosts(&self) -> Result<Setting<Vec<HostRule>>, CliError> {
-        let Setting { value, origin } = self.owners(Key::NetworkHosts, "")?;
+        let Setting { value, origin } = self.get_or(Key::NetworkHosts, "");
         let words = value.split(',').map(str::trim).filter(|word| !word.is_empty());
         let rules = words.map(str::parse).collect::<Result<_, String>>();
         let value = rules.map_err(|error| CliError::Config(format!("{origin}: {error}")))?;
@@ -91,7 +91,7 @@ impl Settings {
 
     /// Whether scripts and verify commands are run.
     pub(crate) fn commands(&self) -> Result<Setting<bool>, CliError> {
-        let Setting { value, origin } = self.owners(Key::Commands, "true")?;
+        let Setting { value, origin } = self.get_or(Key::Commands, "true");
         match value.as_str() {
             "true" => Ok(Setting { value: true, origin }),
             "false" => Ok(Setting { value: false, origin }),
@@ -114,7 +114,7 @@ impl Settings {
         what: &str,
         parse: impl Fn(&str) -> Option<u64>,
     ) -> Result<Option<u64>, CliError> {
-        let Setting { value, origin } = self.owners(key, "")?;
+        let Setting { value, origin } = self.get_or(key, "");
         match value.as_str() {
             "" => Ok(default),
             OFF => Ok(None),
@@ -122,20 +122,6 @@ impl Settings {
                 Some(bound) => Ok(Some(bound)),
                 None => Err(CliError::Config(format!("{origin}: `{text}` is neither {what} nor off"))),
             },
-        }
-    }
-
-    /// A setting that only the owner of the machine makes.
-    fn owners(&self, key: Key, default: &str) -> Result<Setting<String>, CliError> {
-        let setting = self.get_or(key, default);
-        match &setting.origin {
-            Origin::File { path, of_project: true } => Err(CliError::Config(format!(
-                "{}: `{}` decides what jobs may do to your machine, so a project may not choose it; put it into \
-                 ~/.config/gigafactory/giga.toml or the data folder's giga.toml",
-                path.display(),
-                key.name()
-            ))),
-            _ => Ok(setting),
         }
     }
 }

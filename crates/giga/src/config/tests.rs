@@ -52,10 +52,10 @@ fn flag_beats_environment_beats_file_beats_default() {
     let bare = World::new();
     assert_eq!(bare.load(&[]).unwrap().listen().origin, Origin::Default);
 
-    let world = World::new().file("project/giga.toml", "listen = \"file:1\"\n");
+    let world = World::new().file(".config/gigafactory/giga.toml", "listen = \"file:1\"\n");
     let from_file = world.load(&[]).unwrap().listen();
     assert_eq!(from_file.value, "file:1");
-    assert!(matches!(from_file.origin, Origin::File { of_project: true, .. }), "found from a folder below");
+    assert!(matches!(from_file.origin, Origin::File(_)));
 
     let world = world.set("GIGA_LISTEN", "environment:1");
     assert_eq!(world.load(&[]).unwrap().listen().origin, Origin::Environment("GIGA_LISTEN"));
@@ -112,9 +112,8 @@ fn a_project_has_no_say_in_the_sandbox() {
         "network-hosts = [\"example.com\"]",
         "commands = true",
     ] {
-        let project = World::new().file("project/giga.toml", line).load(&[]).unwrap();
-        let refused = sandbox(&project).err().unwrap().to_string();
-        assert!(refused.contains("a project may not choose it"), "{line}: {refused}");
+        let refused = World::new().file("project/giga.toml", line).load(&[]).err().unwrap().to_string();
+        assert!(refused.contains("a project's giga.toml may not set"), "{line}: {refused}");
         let own = World::new().file(".config/gigafactory/giga.toml", line).load(&[]).unwrap();
         assert!(sandbox(&own).is_ok(), "{line}");
     }
@@ -236,40 +235,63 @@ fn a_factory_reads_only_a_broker_that_it_can_reach_by_itself() {
 }
 
 #[test]
-fn a_project_cannot_choose_what_is_run() {
+fn a_project_sets_only_what_a_stranger_may() {
+    let written = |key: Key| match key {
+        Key::Seats | Key::Factories => format!("{} = 2", key.name()),
+        key if key.is_switch() => format!("{} = true", key.name()),
+        key => format!("{} = \"x\"", key.name()),
+    };
+    let harmless = [Key::Product, Key::Output, Key::LogFormat];
+    for key in Key::all() {
+        let world = World::new().file("project/giga.toml", &written(key));
+        if harmless.contains(&key) {
+            assert!(world.load(&[]).is_ok(), "{}", key.name());
+            continue;
+        }
+        let refused = world.load(&[]).err().unwrap().to_string();
+        let own = world.folder.path().join("home/.config/gigafactory/giga.toml").display().to_string();
+        for part in ["project/giga.toml: ", &format!("`{}`", key.name()), &own, key.flag(), key.variable()] {
+            assert!(refused.contains(part), "{part}: {refused}");
+        }
+        // Whoever said it in this call has chosen.
+        let settings = world.load(&[(key, "own")]).unwrap();
+        assert_eq!(settings.get(key).unwrap().origin, Origin::Flag(key.flag()));
+        assert!(World::new().file(".config/gigafactory/giga.toml", &written(key)).load(&[]).is_ok());
+    }
     let engines = "[engines.claude]\nprogram = \"./evil\"";
-    let world = World::new().file("project/giga.toml", engines);
-    assert!(world.load(&[]).unwrap().engines().is_err());
-    let world = World::new()
-        .file("project/giga.toml", "data = \"bait\"")
-        .file("project/bait/giga.toml", &format!("url = \"http://elsewhere\"\n{engines}"))
-        .set("GIGA_TOKEN", &token(1));
-    let settings = world.load(&[]).unwrap();
-    assert!(settings.engines().is_err(), "the folder is the project's, so is the file in it");
-    assert!(settings.token_for(&settings.url()).is_err());
+    let refused = World::new().file("project/giga.toml", engines).load(&[]).err().unwrap().to_string();
+    assert!(refused.contains("`[engines]`"), "{refused}");
     let own = World::new().file(".config/gigafactory/giga.toml", engines).load(&[]).unwrap();
-    assert!(own.engines().unwrap().value.programs[&Program::Claude].program.is_some());
+    assert!(own.engines().value.programs[&Program::Claude].program.is_some());
 }
 
 #[test]
-fn a_project_cannot_lure_a_token_away() {
-    let lured = |toml: &str| {
-        let world = World::new().file("project/giga.toml", toml).set("GIGA_TOKEN", &token(1));
-        let settings = world.load(&[]).unwrap();
+fn the_users_own_file_stays_so_in_its_own_folder() {
+    let world = World::new().file("project/deep/data/giga.toml", "listen = \"127.0.0.1:1\"");
+    let data = world.folder.path().join("home/project/deep/data");
+    let mut settings = world.load(&[(Key::Data, data.to_str().unwrap())]).unwrap();
+    assert_eq!(settings.listen().value, "127.0.0.1:1");
+    settings.surroundings.working_folder = data;
+    assert!(Settings::load(settings.flags, settings.surroundings).is_ok());
+}
+
+#[test]
+fn the_local_token_goes_to_the_local_coordinator_only() {
+    let world = World::new().file(".local/share/gigafactory/admin.token", &token(1));
+    let sent = |world: &World, flags: &[(Key, &str)]| {
+        let settings = world.load(flags).unwrap();
         settings.token_for(&settings.url())
     };
-    assert!(matches!(lured("url = \"http://elsewhere:7717\""), Err(CliError::Untrusted { .. })));
-    assert!(lured("url = \"http://127.0.0.1:7717\"").is_ok());
+    assert!(matches!(sent(&world, &[]), Err(CliError::NotRunning { .. })), "another may have its port now");
+    let elsewhere = [(Key::Url, "http://127.0.0.1:9")];
+    assert!(matches!(sent(&world, &elsewhere), Err(CliError::NotItsToken { .. })));
 
-    let world = World::new()
-        .file("project/giga.toml", "data = \"bait\"")
-        .file("project/bait/url", "http://elsewhere")
-        .set("GIGA_TOKEN", &token(1));
-    let settings = world.load(&[]).unwrap();
-    assert_eq!(settings.url().value, "http://elsewhere");
-    assert!(settings.token_for(&settings.url()).is_err(), "the folder is the project's, so is the address");
-
-    let world = world.set("GIGA_URL", "http://elsewhere");
-    let settings = world.load(&[]).unwrap();
-    assert!(settings.token_for(&settings.url()).is_ok(), "the user chose so");
+    let world = world.file(".local/share/gigafactory/url", "http://127.0.0.1:4321\n");
+    assert!(sent(&world, &[]).unwrap().is_some());
+    assert!(sent(&world, &[(Key::Url, "http://127.0.0.1:4321/")]).unwrap().is_some());
+    for url in ["http://127.0.0.1:9", "https://127.0.0.1:4321", "http://elsewhere:4321"] {
+        assert!(matches!(sent(&world, &[(Key::Url, url)]), Err(CliError::NotItsToken { .. })), "{url}");
+    }
+    let world = world.set("GIGA_TOKEN", &token(2));
+    assert!(sent(&world, &elsewhere).unwrap().is_some(), "the user chose so");
 }

@@ -1,12 +1,12 @@
 //! Which token is sent, and where it may be sent to.
 //!
-//! Anything that is not a token of this system is never sent: a wrong path must not leak the file behind it. A
-//! token is never sent to an address that only a project's giga.toml names, because whoever wrote the project
-//! chose it; an address on this machine is harmless.
+//! Anything that is not a token of this system is never sent: a wrong path must not leak the file behind it. The token
+//! that a coordinator left in its folder is sent to the address that the same coordinator left there, and to no other:
+//! whoever names another address has to name a token for it.
 
 use std::path::PathBuf;
 
-use giga_api::client::is_loopback;
+use giga_api::client::ClientError;
 use giga_domain::JobToken;
 use giga_domain::token::TokenSecret;
 
@@ -58,12 +58,16 @@ impl Settings {
 
     /// The token for this address, unless sending it there would give it away.
     pub(crate) fn token_for(&self, url: &Setting<String>) -> Result<Option<Token>, CliError> {
-        let token = self.token()?;
-        match &url.origin {
-            Origin::File { path, of_project: true } if token.is_some() && !is_loopback(&url.value) => {
-                Err(CliError::Untrusted { url: url.value.clone(), file: path.clone() })
-            }
-            _ => Ok(token),
+        let Some(token) = self.token()? else { return Ok(None) };
+        let Origin::DataFolder(path) = &token.origin else { return Ok(Some(token)) };
+        if giga_api::client::origin(&url.value).is_none() {
+            let reason = "it must begin with http:// or https:// and name a host".to_owned();
+            return Err(ClientError::BadUrl { url: url.value.clone(), reason }.into());
+        }
+        match self.local_url() {
+            Some(local) if is_same_place(&local.value, &url.value) => Ok(Some(token)),
+            None if url.origin == Origin::Default => Err(CliError::NotRunning { data: self.data().value }),
+            _ => Err(CliError::NotItsToken { token: path.clone(), url: url.value.clone() }),
         }
     }
 
@@ -71,6 +75,12 @@ impl Settings {
     pub(crate) fn token_places(&self) -> String {
         format!("--token-file, GIGA_TOKEN, GIGA_TOKEN_FILE, giga.toml, {}", self.admin_token_path().display())
     }
+}
+
+/// The same scheme, host and port.
+fn is_same_place(one: &str, other: &str) -> bool {
+    giga_api::client::origin(one)
+        .is_some_and(|one| giga_api::client::origin(other).is_some_and(|other| one == other))
 }
 
 fn parse(text: &str, place: String) -> Result<TokenSecret, CliError> {

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use giga_api::client::is_loopback;
 use giga_domain::FactoryId;
 use giga_factory::agent::{self, AgentConfig, AgentError};
 use giga_factory::engines::Watchdog;
@@ -105,21 +104,21 @@ fn ready(id: &FactoryId) {
 /// What the settings say. The first start enrolls with whatever token this `giga` would use.
 pub(crate) fn agent_config(settings: &Settings) -> Result<AgentConfig, CliError> {
     let url = settings.url();
-    // The factory's own token is not to be lured away either, and it is not known yet whether there is one.
-    if let Origin::File { path, of_project: true } = &url.origin
-        && !is_loopback(&url.value)
-    {
-        return Err(CliError::Untrusted { url: url.value.clone(), file: path.clone() });
-    }
+    // Needed for the first start only: one that has a token of its own goes without.
+    let enroll_with = match settings.token_for(&url) {
+        Err(CliError::NotItsToken { .. } | CliError::NotRunning { .. }) => None,
+        token => token?.map(|token| token.secret.reveal().to_owned()),
+    };
     let id = settings.factory_id()?.value;
     let git = git_policy(settings)?;
     Ok(AgentConfig {
         url: url.value,
+        trust: settings.trust()?,
         base: settings.factory_base(&id).value,
         id,
-        enroll_with: settings.token()?.map(|token| token.secret.reveal().to_owned()),
+        enroll_with,
         seats: settings.seats()?.value,
-        engines: settings.engines()?.value,
+        engines: settings.engines().value,
         sandbox: sandbox::config(settings)?,
         commands: settings.commands()?.value,
         watchdog: Watchdog {
@@ -162,7 +161,9 @@ pub(crate) fn git_policy(settings: &Settings) -> Result<GitPolicy, CliError> {
 }
 
 /// The settings of a factory that `giga up` hands on to its factories.
-pub(crate) const HANDED_ON: [Key; 18] = [
+pub(crate) const HANDED_ON: [Key; 20] = [
+    Key::AllowPlainHttp,
+    Key::CaCert,
     Key::Seats,
     Key::Repos,
     Key::UpdateCheckouts,

@@ -7,12 +7,16 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use giga_coordinator::{Coordinator, Error};
 use giga_domain::token::TokenSecret;
 
 use crate::exit::CliError;
 use crate::output::say;
+
+/// A token of 30 days is renewed when half of that is over.
+const RENEW_EVERY: Duration = Duration::from_hours(1);
 
 pub(crate) enum AdminToken {
     /// The one in the file works.
@@ -58,21 +62,37 @@ impl DataFolder {
     /// After this the file holds a token that works: the one it had, or a new one.
     pub(super) async fn keep_admin_token(&self, coordinator: &Coordinator) -> Result<AdminToken, CliError> {
         let failed = |error: Error| CliError::failed(format!("cannot create an admin token: {error}"));
-        if let Some(first) = coordinator.bootstrap_admin().await.map_err(failed)? {
-            self.write_token(&first)?;
-            return Ok(AdminToken::Written);
-        }
         let path = self.token_path();
-        let kept = std::fs::read_to_string(&path).ok().and_then(|text| TokenSecret::parse(text.trim()).ok());
-        if let Some(secret) = &kept
-            && coordinator.authenticate(secret).await.map_err(failed)?.is_some()
+        if let Some(secret) = self.token()
+            && coordinator.revive_local_admin(&secret).await.map_err(failed)?
         {
             return Ok(AdminToken::Kept);
         }
         let reason = if path.exists() { "holds no valid token" } else { "is missing" };
-        self.write_token(&coordinator.new_admin().await.map_err(failed)?)?;
-        say(&format!("{} {reason}: a new admin token was written to it", path.display()));
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let place = format!("{host}:{}", self.path.display());
+        let (secret, was_there) = coordinator.replace_local_admin(&place).await.map_err(failed)?;
+        self.write_token(&secret)?;
+        if was_there {
+            say(&format!("{} {reason}: a new admin token was written to it", path.display()));
+        }
         Ok(AdminToken::Written)
+    }
+
+    /// Runs as long as the coordinator, whose folder's token lives as long.
+    pub(super) async fn renew_admin_token(&self, coordinator: &Coordinator) {
+        loop {
+            tokio::time::sleep(RENEW_EVERY).await;
+            if let Some(secret) = self.token()
+                && let Err(error) = coordinator.revive_local_admin(&secret).await
+            {
+                tracing::warn!(%error, "the local admin token was not renewed; trying again in an hour");
+            }
+        }
+    }
+
+    fn token(&self) -> Option<TokenSecret> {
+        TokenSecret::parse(std::fs::read_to_string(self.token_path()).ok()?.trim()).ok()
     }
 
     fn write_token(&self, secret: &TokenSecret) -> Result<(), CliError> {

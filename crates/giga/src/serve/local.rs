@@ -119,6 +119,13 @@ impl Plan {
         command.args(["factory", "run", "--until-stdin-ends", "--take-over", "--id", name, "--url", url]);
         command.arg("--base").arg(base(data, name));
         command.arg("--data").arg(data);
+        if url.starts_with("http://")
+            && !giga_api::client::is_loopback(url)
+            && !self.handed_on.contains(&plain_http())
+        {
+            // An address of this machine, whatever else it is.
+            command.arg(plain_http());
+        }
         command.args(&self.handed_on).stdin(Stdio::piped()).stdout(Stdio::null());
         command.process_group(0).kill_on_drop(true);
         command
@@ -153,6 +160,10 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     std::fs::rename(&fresh, path)
+}
+
+fn plain_http() -> OsString {
+    OsString::from(Key::AllowPlainHttp.flag())
 }
 
 #[derive(Clone)]

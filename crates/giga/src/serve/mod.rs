@@ -14,12 +14,12 @@ use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Options, Ports};
 use giga_ports::store::ShareKey;
 use giga_ports::{Randomness as _, StoreError};
-use giga_server::ServerOptions;
+use giga_server::{AcmeOptions, Listener, ServerOptions, Tls};
 use giga_store::Tuning;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Setting, Settings, mask_url};
+use crate::config::{Setting, Settings, Tls as TlsSource, mask_url};
 use crate::exit::CliError;
 use crate::output::{announce, progress, say, warn};
 use crate::signals;
@@ -61,21 +61,29 @@ async fn run(settings: &Settings, store: &str, broker: &str, plan: Option<Plan>)
     signals::cancel_on_signal(shutdown.clone(), factories.clone().leave_at_once())?;
 
     allow_many_connections();
+    let wanted_tls = settings.tls()?;
     let folder = DataFolder::lock(settings.data().value)?;
     let (listener, address) = listen(settings.listen()).await?;
+    // Before anything is made: without it nobody would be served.
+    let tls = tokio::select! {
+        tls = certificate(wanted_tls, &folder, &listener) => tls?,
+        () = shutdown.cancelled() => return Ok(()),
+    };
     let place = settings.artifacts_in(folder.path());
     let coordinator = tokio::select! {
         started = start(store, broker, &place, settings.outside()?) => started?,
         () = shutdown.cancelled() => return Ok(()),
     };
     let token = folder.keep_admin_token(&coordinator).await?;
-    let url = format!("http://{}", reachable(address));
+    let url = url_of(tls.as_ref(), reachable(address));
     folder.write_url(&url)?;
-    if !address.ip().is_loopback() {
+    if tls.is_none() && !address.ip().is_loopback() {
         warn(&format!(
-            "{address} is reachable from other machines, and tokens travel unencrypted; put TLS in front"
+            "{address} is reachable from other machines, and tokens travel unencrypted; use --tls-cert with --tls-key, or \
+             --tls-acme, or put TLS in front"
         ));
     }
+    let listener = Listener::new(listener, tls);
     let options = ServerOptions::default();
     let has_page = options.page.is_some();
     if let Some(plan) = &plan {
@@ -88,7 +96,10 @@ async fn run(settings: &Settings, store: &str, broker: &str, plan: Option<Plan>)
     }
     announce(&format!("ready {url}"))?;
 
-    let served = serve_until(shutdown, &factories, coordinator.clone(), listener, options).await;
+    let served = tokio::select! {
+        served = serve_until(shutdown, &factories, coordinator.clone(), listener, options) => served,
+        () = folder.renew_admin_token(&coordinator) => Ok(()),
+    };
     coordinator.stop().await;
     folder.remove_url();
     served.map_err(|error| CliError::failed(format!("the server stopped: {error}")))
@@ -99,7 +110,7 @@ async fn serve_until(
     shutdown: CancellationToken,
     factories: &LocalFactories,
     coordinator: Arc<Coordinator>,
-    listener: TcpListener,
+    listener: Listener,
     options: ServerOptions,
 ) -> std::io::Result<()> {
     let stop = CancellationToken::new();
@@ -144,6 +155,47 @@ async fn listen(wanted: Setting<String>) -> Result<(TcpListener, SocketAddr), Cl
         }
     })?;
     Ok((listener, address))
+}
+
+/// What the coordinator proves itself with, if it does.
+async fn certificate(
+    wanted: Option<TlsSource>,
+    folder: &DataFolder,
+    listener: &TcpListener,
+) -> Result<Option<Tls>, CliError> {
+    match wanted {
+        None => Ok(None),
+        Some(TlsSource::Files { cert, key }) => {
+            let tls = Tls::from_files(&cert, &key).map_err(|error| {
+                CliError::failed_but(
+                    format!("cannot serve TLS: {error}"),
+                    "--tls-cert takes the certificate and what leads to its CA, --tls-key its private key, both as PEM",
+                )
+            })?;
+            Ok(Some(tls))
+        }
+        Some(TlsSource::Acme { domain, directory }) => {
+            let clock = Arc::new(SystemClock);
+            progress(&format!("getting a certificate for {domain} from {directory}"));
+            let options = AcmeOptions { domain, directory, folder: folder.path().join("acme"), clock };
+            let tls = Tls::from_acme(options, listener).await.map_err(|error| {
+                CliError::failed_but(
+                    error.to_string(),
+                    "the CA must reach this listener at port 443 of the domain (--listen 0.0.0.0:443, or a port that is \
+                     forwarded to it); --tls-cert takes a certificate that you have",
+                )
+            })?;
+            Ok(Some(tls))
+        }
+    }
+}
+
+/// By which this machine reaches it.
+fn url_of(tls: Option<&Tls>, address: SocketAddr) -> String {
+    match tls {
+        None => format!("http://{address}"),
+        Some(tls) => format!("https://{}:{}", tls.host(address.ip()), address.port()),
+    }
 }
 
 /// "Everywhere" is no address to connect to; this machine is part of everywhere.

@@ -51,7 +51,7 @@ fn the_whole_table_shows_no_secret() {
     let home = Home::new();
     let server = home.start();
     drop(server);
-    home.write("giga.toml", "store = \"postgres://giga:hush@db/giga\"\n");
+    home.write(".config/gigafactory/giga.toml", "store = \"postgres://giga:hush@db/giga\"\n");
     let shown =
         run(giga(home.path()).args(["config", "show"]).env("GIGA_LOG", "info").env("GIGA_FACTORY", "here"))
             .ok();
@@ -68,13 +68,4 @@ fn a_wrong_setting_names_its_origin() {
     home.write("giga.toml", "listen = \"127.0.0.1:1\"\nlisen = \"x\"\n");
     let wrong = home.giga(&["job", "list"]).fails(2);
     assert!(wrong.contains("giga.toml: there is no setting `lisen`; did you mean `listen`?"), "{wrong}");
-}
-
-#[test]
-fn a_project_cannot_lure_the_token_away() {
-    let home = Home::new();
-    drop(home.start());
-    home.write("giga.toml", "url = \"http://elsewhere.invalid:7717\"\n");
-    let refused = home.giga(&["job", "list"]).fails(4);
-    assert!(refused.contains("--url http://elsewhere.invalid:7717"), "{refused}");
 }

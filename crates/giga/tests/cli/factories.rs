@@ -303,7 +303,7 @@ fn a_factory_needs_a_coordinator_and_a_token() {
     assert!(refused.contains("flag --git-allow:"), "{refused}");
     home.write("giga.toml", "[engines.claude]\nprogram = \"./evil\"\n");
     let refused = home.giga(&["factory", "run"]).fails(2);
-    assert!(refused.contains("a project may not choose them"), "{refused}");
+    assert!(refused.contains("may not set `[engines]`"), "{refused}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The real binary against a real coordinator, as people and scripts use it.
 #![expect(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
+mod acme;
 mod artifacts;
 mod bench;
 mod budget;
@@ -8,6 +9,7 @@ mod checkouts;
 mod cluster;
 mod config;
 mod crash;
+mod credentials;
 mod dag;
 mod demo;
 mod effects;
@@ -27,6 +29,8 @@ mod sandbox;
 mod shipping;
 mod start_stop;
 mod streams;
+mod tls;
+mod tokens_travel;
 mod top;
 mod topics;
 mod web;

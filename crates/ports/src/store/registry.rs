@@ -1,6 +1,7 @@
 //! What is set up by people and seldom changes: products, profiles, webhooks, flags; and the secrets that coordinators share.
 
 use std::fmt;
+use std::time::Duration;
 
 use giga_domain::{
     Actor, EventKind, Product, ProductId, ProductSettings, Profile, ProfileContent, Rev, SigningKey, Webhook,
@@ -36,6 +37,10 @@ macro_rules! registry {
 
                 /// The key of that name, which every coordinator shares: `fresh` becomes it where there is none yet.
                 share_key(ShareKey) -> [u8; 32];
+
+                /// The key of that name and the one before it: `fresh` becomes it where there is none, or where the one
+                /// there is as old as `older_than` or older.
+                rotate_key(RotateKey) -> KeyRing;
             }
             reads RegistryReads {
                 /// By id; those that were ever set.
@@ -102,6 +107,37 @@ pub struct SetFlag {
 pub struct ShareKey {
     pub name: &'static str,
     pub fresh: [u8; 32],
+}
+
+/// For what is signed and checked again within a bounded time.
+#[derive(Clone)]
+pub struct RotateKey {
+    pub name: &'static str,
+    /// Where the key before it is kept.
+    pub previous: &'static str,
+    pub fresh: [u8; 32],
+    pub older_than: Duration,
+    pub actor: Actor,
+}
+
+impl fmt::Debug for RotateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RotateKey").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct KeyRing {
+    /// What is signed with.
+    pub current: [u8; 32],
+    /// What it may have been signed with.
+    pub previous: Option<[u8; 32]>,
+}
+
+impl fmt::Debug for KeyRing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyRing").finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for ShareKey {

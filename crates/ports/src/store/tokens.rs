@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use giga_domain::token::{TokenHash, TokenRecord};
-use giga_domain::{Actor, FactoryId, TokenId};
+use giga_domain::{Actor, FactoryId, Timestamp, TokenId};
 
 use super::noun::Result;
 use super::{Execute, Intercept, InterceptReads, Write};
@@ -16,6 +16,10 @@ macro_rules! tokens {
 
                 /// Adds a token for the factory and lets its older ones end after `grace`.
                 rotate_token(RotateToken) -> ();
+
+                /// Gives the token another end and answers with it as it is then. One that was revoked stays so, and one
+                /// that a rotation has replaced keeps the end that the rotation gave it.
+                renew_token(RenewToken) -> TokenRecord;
 
                 revoke_token(RevokeToken) -> ();
 
@@ -45,6 +49,15 @@ pub struct RotateToken {
     pub factory: FactoryId,
     pub token: TokenRecord,
     pub grace: Duration,
+    pub actor: Actor,
+}
+
+#[derive(Debug, Clone)]
+pub struct RenewToken {
+    pub token: TokenId,
+    /// Whose it is, where it is a factory's.
+    pub factory: Option<FactoryId>,
+    pub expires_at: Option<Timestamp>,
     pub actor: Actor,
 }
 

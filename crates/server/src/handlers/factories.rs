@@ -113,6 +113,7 @@ pub(crate) async fn heartbeat(
 ) -> Answer<Json<wire::HeartbeatAnswer>> {
     let id: FactoryId = check::id("factoryId", &request.factory_id)?;
     caller.speaks_for(&id)?;
+    app.coordinator.keep_alive(&caller.secret, caller.actor()).await?;
     let take_over = request.take_over;
     let advertised = advertised(request)?;
     let answer = if take_over {

@@ -42,7 +42,7 @@ pub(crate) async fn link(
             let (id, expires) = (artifact.id, link.expires_at.as_millis());
             format!(
                 "{}/api/fleet/artifacts/{id}/content?expires={expires}&sig={signature}",
-                origin(&uri, &headers)
+                origin(app.is_https, &uri, &headers)
             )
         }
     };
@@ -50,10 +50,10 @@ pub(crate) async fn link(
 }
 
 /// As the caller wrote it; whoever makes up a host gets a link that leads there, and tells it to nobody but itself.
-fn origin(uri: &Uri, headers: &HeaderMap) -> String {
+fn origin(is_https: bool, uri: &Uri, headers: &HeaderMap) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let host = uri.authority().map(axum::http::uri::Authority::as_str).or_else(|| text(HOST.as_str()));
-    let scheme = if text("x-forwarded-proto") == Some("https") { "https" } else { "http" };
+    let scheme = if is_https || text("x-forwarded-proto") == Some("https") { "https" } else { "http" };
     host.map(|host| format!("{scheme}://{host}")).unwrap_or_default()
 }
 

@@ -75,7 +75,7 @@ async fn texts_come_back_as_html_in_their_order() {
 async fn the_client_asks_both() {
     let world = World::start().await;
     let (url, token) = (world.url.clone(), Some(world.admin.clone()));
-    let client = Client::new(ClientOptions { url, token, product: None, agent: "test".to_owned() }).unwrap();
+    let client = Client::new(ClientOptions { url, token, ..ClientOptions::default() }).unwrap();
     let me = client.whoami().await.unwrap();
     assert_eq!((me.role, me.every_product), (Some(Role::Admin.into()), true));
     let rendered = client.markdown(vec!["*a*".to_owned()]).await.unwrap();

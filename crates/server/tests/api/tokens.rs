@@ -52,6 +52,45 @@ async fn a_rotated_token_works_until_its_grace_ends() {
 }
 
 #[tokio::test]
+async fn an_expired_token_says_so_to_its_bearer_and_is_renewed() {
+    let world = World::start().await;
+    let issue = |body| world.post("/api/fleet/tokens").token(&world.admin).json(body);
+    issue(json!({"role": "viewer", "expires": "soon"}))
+        .refused(400, "invalid_request", "expires: `soon` is not a lifetime")
+        .await;
+    let issued = issue(json!({"role": "viewer", "expires": "1h"})).gives(201).await.json();
+    let (id, token) = (issued["id"].as_str().unwrap(), issued["token"].as_str().unwrap());
+    world.get("/api/fleet/jobs").token(token).gives(200).await;
+    world.clock.advance(Duration::from_hours(1));
+    let end = issued["expiresAt"].as_str().unwrap();
+    let words = format!("the token expired at {end}; an admin can renew it with `giga token renew {id}`");
+    world.get("/api/fleet/jobs").token(token).refused(401, "unauthenticated", &words).await;
+    let renew = |body| world.post(&format!("/api/fleet/tokens/{id}/renew")).token(&world.admin).json(body);
+    renew(json!({"expires": "0d"})).refused(400, "invalid_request", "expires: ").await;
+    world.get("/api/fleet/jobs").token(token).refused(401, "unauthenticated", "expired").await;
+    renew(json!({"expires": "2h"})).gives(200).await;
+    world.get("/api/fleet/jobs").token(token).gives(200).await;
+    world.clock.advance(Duration::from_hours(2));
+    world.get("/api/fleet/jobs").token(token).refused(401, "unauthenticated", "expired").await;
+}
+
+#[tokio::test]
+async fn a_factory_that_beats_keeps_its_token() {
+    let world = World::start().await;
+    let token = world.factory("f-1", &[]).await;
+    let beat = || {
+        let body = json!({"factoryId": "f-1", "capabilities": [], "seatLimit": 1});
+        world.post("/api/fleet/factories/heartbeat").token(&token).json(body)
+    };
+    for _ in 0..4 {
+        world.clock.advance(Duration::from_hours(20 * 24));
+        beat().gives(200).await;
+    }
+    world.clock.advance(Duration::from_hours(30 * 24));
+    beat().refused(401, "unauthenticated", "expired").await;
+}
+
+#[tokio::test]
 async fn a_deregistered_factory_is_out() {
     let world = World::start().await;
     let token = world.factory("f-1", &[]).await;

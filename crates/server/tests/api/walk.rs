@@ -200,12 +200,15 @@ fn sample(route: &Route, things: &Things) -> Sample {
         "setFlag" => ("", Some(json!({"value": true})), 200),
         "issueToken" => ("", Some(json!({"role": "viewer", "products": [product]})), 201),
         "revokeToken" => (other_token_id.as_str(), None, 204),
+        "renewToken" => (other_token_id.as_str(), Some(json!({"expires": "never"})), 200),
         "listJobs" | "listStages" | "listEvents" | "streamEvents" | "listFactories" | "listFlags"
         | "listTokens" | "fleetMetrics" | "queueState" | "listAlerts" | "shadow" | "listCandidates"
         | "openapi" | "livez" | "readyz" | "prometheus" | "listTopics" | "pauseTopic" | "resumeTopic"
         | "pauseAllTopics" | "resumeAllTopics" | "listTopicJobs" | "listBudgets" | "getBudget"
         | "getBurndown" | "pauseBudget" | "resumeBudget" | "listProducts" | "getProduct" | "listProfiles"
-        | "getProfile" | "getProfileVersion" | "listWebhooks" | "listEffects" | "whoami" => ("", None, 200),
+        | "getProfile" | "getProfileVersion" | "listWebhooks" | "listEffects" | "whoami" | "rotateKeys" => {
+            ("", None, 200)
+        }
         "renderMarkdown" => ("", Some(json!({"texts": ["**bold**"]})), 200),
         "addWebhook" => ("", Some(json!({"url": "https://example.com/hook", "productId": product})), 201),
         "removeWebhook" => (things.webhook.as_str(), None, 204),
@@ -234,7 +237,7 @@ fn sample(route: &Route, things: &Things) -> Sample {
             _,
         ) => 403,
         ("acceptJob", _) => 409,
-        ("revokeToken", _) | (_, Scope::Job | Scope::Factory | Scope::Own) => 404,
+        ("revokeToken" | "renewToken", _) | (_, Scope::Job | Scope::Factory | Scope::Own) => 404,
         // The list is cut to what the caller may see.
         ("listTokens", _) | (_, Scope::Nothing) => success,
         (_, Scope::Product | Scope::Products | Scope::Within | Scope::Fleet) => 403,

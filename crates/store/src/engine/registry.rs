@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use giga_domain::product::owned_name;
-use giga_domain::{Product, ProductId, Profile};
+use giga_domain::{Product, ProductId, Profile, Timestamp};
 
 #[derive(Debug, Default)]
 pub struct RegistryNeeds {
@@ -13,6 +13,8 @@ pub struct RegistryNeeds {
     /// The newest version of these profiles. Locked, so that versions follow each other.
     pub profiles: BTreeSet<(ProductId, String)>,
     pub keys: BTreeSet<&'static str>,
+    /// Some of the keys may be replaced. Locked as a whole: no two coordinators may replace one at once.
+    pub replaces_keys: bool,
 }
 
 #[derive(Debug, Default)]
@@ -29,11 +31,16 @@ pub struct RegistryWrites {
     pub insert_profiles: Vec<Profile>,
     /// Those that were not there. Where somebody else was faster, the insert fails and the batch is run again.
     pub insert_keys: Vec<SharedKey>,
+    /// Those that take the place of another, in order.
+    pub put_keys: Vec<SharedKey>,
 }
 
 impl RegistryWrites {
     pub fn is_empty(&self) -> bool {
-        self.put_products.is_empty() && self.insert_profiles.is_empty() && self.insert_keys.is_empty()
+        self.put_products.is_empty()
+            && self.insert_profiles.is_empty()
+            && self.insert_keys.is_empty()
+            && self.put_keys.is_empty()
     }
 }
 
@@ -42,6 +49,7 @@ impl RegistryWrites {
 pub struct SharedKey {
     pub name: String,
     pub value: [u8; 32],
+    pub created_at: Timestamp,
 }
 
 impl std::fmt::Debug for SharedKey {
@@ -91,8 +99,13 @@ impl Registry {
         self.writes.insert_profiles.push(profile);
     }
 
-    pub(super) fn key(&self, name: &str) -> Option<[u8; 32]> {
-        self.loaded.keys.get(name).map(|key| key.value)
+    pub(super) fn key(&self, name: &str) -> Option<&SharedKey> {
+        self.loaded.keys.get(name)
+    }
+
+    pub(super) fn put_key(&mut self, key: SharedKey) {
+        self.loaded.keys.insert(key.name.clone(), key.clone());
+        self.writes.put_keys.push(key);
     }
 
     pub(super) fn add_key(&mut self, key: SharedKey) {

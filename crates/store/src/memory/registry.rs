@@ -51,7 +51,7 @@ impl RegistryTables {
             let key = (profile.product.clone(), profile.name.clone(), profile.version);
             self.profiles.insert(key, profile);
         }
-        for key in writes.insert_keys {
+        for key in writes.insert_keys.into_iter().chain(writes.put_keys) {
             self.keys.insert(key.name.clone(), key);
         }
     }

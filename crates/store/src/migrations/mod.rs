@@ -27,6 +27,7 @@ pub(crate) const SQLITE: &[Migration] = &[
     Migration { version: 5, name: "effects", sql: include_str!("sqlite/0005_effects.sql") },
     Migration { version: 6, name: "queue_counts", sql: include_str!("sqlite/0006_queue_counts.sql") },
     Migration { version: 7, name: "shipping", sql: include_str!("sqlite/0007_shipping.sql") },
+    Migration { version: 8, name: "key_rotation", sql: include_str!("sqlite/0008_key_rotation.sql") },
 ];
 
 pub(crate) const POSTGRES: &[Migration] = &[
@@ -41,6 +42,7 @@ pub(crate) const POSTGRES: &[Migration] = &[
     Migration { version: 5, name: "effects", sql: include_str!("postgres/0005_effects.sql") },
     Migration { version: 6, name: "queue_counts", sql: include_str!("postgres/0006_queue_counts.sql") },
     Migration { version: 7, name: "shipping", sql: include_str!("postgres/0007_shipping.sql") },
+    Migration { version: 8, name: "key_rotation", sql: include_str!("postgres/0008_key_rotation.sql") },
 ];
 
 impl Migration {

@@ -37,6 +37,7 @@ pub(super) async fn ask<'c>(
             vec![texts(products), texts(names)]
         })
         .await;
+    pipeline.send_if(needs.replaces_keys, &statements.lock_shared_keys, Vec::new).await;
     let keys =
         pipeline.send_if(!needs.keys.is_empty(), &statements.shared_keys, || vec![texts(&needs.keys)]).await;
     Asked { products, profiles, keys }
@@ -67,4 +68,8 @@ pub(super) async fn persist<'c>(
     put(out, &s.update_products, &PRODUCTS, known.into_iter().map(rows::product_row)).await;
     put(out, &s.insert_profiles, &PROFILES, writes.insert_profiles.iter().map(rows::profile_row)).await;
     put(out, &s.insert_shared_keys, &SECRETS, writes.insert_keys.iter().map(rows::shared_key_row)).await;
+    // One by one: a key may be replaced twice in a batch.
+    for key in &writes.put_keys {
+        put(out, &s.put_shared_keys, &SECRETS, std::iter::once(rows::shared_key_row(key))).await;
+    }
 }

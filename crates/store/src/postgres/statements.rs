@@ -100,6 +100,7 @@ statements! {
              SELECT * FROM profiles WHERE profiles.product_id = wanted.product_id \
              AND profiles.name = wanted.name ORDER BY version DESC LIMIT 1) AS profiles ON TRUE",
         rows::PROFILES.qualified_list());
+    lock_shared_keys = "LOCK TABLE secrets IN SHARE ROW EXCLUSIVE MODE";
     shared_keys = sql::select(&rows::SECRETS, "WHERE name = ANY($1)");
     lock_fan_out = sql::select(&rows::FAN_OUT, "FOR UPDATE");
     feed_head = "SELECT last_pos FROM feed";
@@ -142,6 +143,7 @@ statements! {
     update_products = update(&rows::PRODUCTS, replace);
     insert_profiles = insert(&rows::PROFILES);
     insert_shared_keys = insert(&rows::SECRETS);
+    put_shared_keys = upsert(&rows::SECRETS, sql::replace_excluded);
     insert_webhooks = insert(&rows::WEBHOOKS);
     delete_webhooks = "DELETE FROM webhooks WHERE id = ANY($1)";
     move_fan_out = "UPDATE fan_out SET pos = $1";

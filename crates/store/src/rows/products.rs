@@ -24,7 +24,7 @@ pub(crate) const PROFILES: Table = Table {
 };
 
 pub(crate) const SECRETS: Table =
-    Table { name: "secrets", key: 1, columns: &[("name", Text), ("value", Text)] };
+    Table { name: "secrets", key: 1, columns: &[("name", Text), ("value", Text), ("created_at", Int)] };
 
 pub(crate) fn product_row(product: &Product) -> Row {
     vec![text(&product.id), json(&product.settings), product.rev.0.into()]
@@ -60,14 +60,14 @@ pub(crate) fn profile(fields: &mut Fields<'_>) -> Read<Profile> {
 }
 
 pub(crate) fn shared_key_row(key: &SharedKey) -> Row {
-    vec![key.name.as_str().into(), const_hex::encode(key.value).into()]
+    vec![key.name.as_str().into(), const_hex::encode(key.value).into(), key.created_at.into()]
 }
 
 /// [`SECRETS`].
 pub(crate) fn shared_key(fields: &mut Fields<'_>) -> Read<SharedKey> {
     let name = fields.text()?.to_owned();
     match const_hex::decode_to_array(fields.text()?) {
-        Ok(value) => Ok(SharedKey { name, value }),
+        Ok(value) => Ok(SharedKey { name, value, created_at: fields.time()? }),
         Err(_) => fields.contradiction("it is not 64 hexadecimal digits"),
     }
 }

@@ -35,5 +35,7 @@ pub(super) fn persist(connection: &Connection, writes: &RegistryWrites) -> Resul
     let products = writes.put_products.iter().map(rows::product_row);
     write(connection, &upsert(&PRODUCTS, sql::replace_excluded), products)?;
     write(connection, &insert(&PROFILES), writes.insert_profiles.iter().map(rows::profile_row))?;
-    write(connection, &insert(&SECRETS), writes.insert_keys.iter().map(rows::shared_key_row))
+    write(connection, &insert(&SECRETS), writes.insert_keys.iter().map(rows::shared_key_row))?;
+    let put = upsert(&SECRETS, sql::replace_excluded);
+    write(connection, &put, writes.put_keys.iter().map(rows::shared_key_row))
 }

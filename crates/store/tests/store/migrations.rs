@@ -11,8 +11,8 @@ use giga_domain::{
     Actor, FactoryId, Holder, HolderAction, JobId, JobKind, MergeAction, MergeOutcome, RunReport, Stage,
 };
 use giga_ports::store::{
-    Advertise, Claim, Claimed, Enroll, ExpireLeases, Hold, HoldMerge, HoldMerges, NewJob, Reconsider, Submit,
-    TakeMerges,
+    Advertise, Claim, Claimed, Enroll, ExpireLeases, Hold, HoldMerge, HoldMerges, NewJob, Reconsider,
+    RotateKey, Submit, TakeMerges,
 };
 use giga_ports::{Clock, Store, StoreError};
 use giga_store::{BatchStore, ClockSource, PostgresBackend, SqliteBackend, Tuning};
@@ -151,6 +151,7 @@ const COLUMN_PER_STAGE: &str = "\
         sum(CASE stage WHEN 'cancelled' THEN jobs ELSE 0 END) \
         FROM queue_counts GROUP BY product_id; \
     DROP TABLE queue_counts; ALTER TABLE jobs DROP COLUMN setback; \
+    ALTER TABLE secrets DROP COLUMN created_at; \
     DELETE FROM schema_migrations WHERE version > 5";
 
 /// What the migrations after the third have made, taken back, but for the sixth.
@@ -290,6 +291,7 @@ const BEFORE_SHIPPING: &str = r#"
     UPDATE queue_counts SET jobs = jobs + 1 WHERE stage = 'shipped';
     DELETE FROM queue_counts WHERE stage = 'shipping';
     ALTER TABLE jobs DROP COLUMN setback;
+    ALTER TABLE secrets DROP COLUMN created_at;
     DELETE FROM schema_migrations WHERE version > 6"#;
 
 /// One was merged, one was going to be: that one is shipping now, and is merged as any other.
@@ -440,6 +442,37 @@ async fn sqlite_refuses_a_newer_schema() {
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_refuses_a_newer_schema() {
     a_newer_schema_is_refused(postgres().await).await;
+}
+
+/// A key of before rotation is as old as can be: it is replaced at once, and what it signed stays good.
+async fn a_key_of_before_is_replaced_and_kept(place: Place) {
+    let store = place.open().await.unwrap();
+    let key = |fresh, older_than| RotateKey {
+        name: "links",
+        previous: "links.previous",
+        fresh: [fresh; 32],
+        older_than,
+        actor: Actor::system("test"),
+    };
+    store.rotate_key(key(1, Duration::MAX)).await.unwrap();
+    drop(store);
+    place
+        .run("ALTER TABLE secrets DROP COLUMN created_at; DELETE FROM schema_migrations WHERE version > 7")
+        .await;
+    let store = place.open().await.unwrap();
+    let ring = store.rotate_key(key(2, Duration::from_millis(1))).await.unwrap();
+    assert_eq!((ring.current, ring.previous), ([2; 32], Some([1; 32])));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_keeps_a_key_of_before() {
+    let folder = tempfile::tempdir().unwrap();
+    a_key_of_before_is_replaced_and_kept(sqlite(&folder)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_keeps_a_key_of_before() {
+    a_key_of_before_is_replaced_and_kept(postgres().await).await;
 }
 
 /// A folder that cannot be made, a file that is something else: an error that says so, not a panic or a wait.

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use giga_domain::job::{MergeBy, MergeFeedback, MergeSettings, MergeStrategy};
 use giga_domain::{EventKind, Product, ProductSettings, Rev, ScoreTerm, Weights};
 use giga_ports::StoreError;
-use giga_ports::store::{SetProduct, ShareKey};
+use giga_ports::store::{RotateKey, SetProduct, ShareKey};
 
 use super::World;
 use super::world::{product, user};
@@ -123,6 +123,48 @@ pub async fn one_of_many_racing_owners_wins(world: &World) {
     assert_eq!(products(world).await, [winner]);
     assert_eq!(world.feed().await.len(), 1);
     assert!(handles.iter().all(|store| store.stats().retries == 0), "they took turns");
+}
+
+pub async fn a_key_is_replaced_when_it_is_old_enough(world: &World) {
+    const MONTH: Duration = Duration::from_hours(30 * 24);
+    let rotate = async |fresh: u8, older_than| {
+        let (name, previous) = ("links", "links.previous");
+        let command = RotateKey { name, previous, fresh: [fresh; 32], older_than, actor: user() };
+        let ring = world.store.rotate_key(command).await.unwrap();
+        (ring.current[0], ring.previous.map(|key| key[0]))
+    };
+    assert_eq!(rotate(1, MONTH).await, (1, None));
+    world.advance(MONTH.saturating_sub(Duration::from_millis(1)));
+    assert_eq!(rotate(2, MONTH).await, (1, None), "not yet");
+    assert_eq!(world.feed().await, []);
+    world.advance(Duration::from_millis(1));
+    assert_eq!(rotate(2, MONTH).await, (2, Some(1)));
+    assert_eq!(rotate(3, MONTH).await, (2, Some(1)));
+    // By hand, and the same once more.
+    assert_eq!(rotate(4, Duration::ZERO).await, (4, Some(2)));
+    assert_eq!(rotate(4, Duration::ZERO).await, (4, Some(2)), "a repetition");
+    let kinds: Vec<_> = world.feed().await.into_iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [EventKind::KeyRotated, EventKind::KeyRotated]);
+}
+
+pub async fn a_key_is_replaced_by_one_of_many(world: &World) {
+    let handles = world.handles().await;
+    let key = |fresh, older_than| RotateKey {
+        name: "links",
+        previous: "links.previous",
+        fresh: [fresh; 32],
+        older_than,
+        actor: user(),
+    };
+    world.store.rotate_key(key(0, Duration::MAX)).await.unwrap();
+    world.advance(Duration::from_secs(10));
+    let racers = (1..=10u8).map(|n| {
+        let (store, key) = (handles[usize::from(n) % handles.len()].clone(), key(n, Duration::from_secs(10)));
+        tokio::spawn(async move { store.rotate_key(key).await.unwrap() })
+    });
+    let rings: Vec<_> = join_all(racers).await.into_iter().map(Result::unwrap).collect();
+    assert!(rings.iter().all(|ring| *ring == rings[0] && ring.previous == Some([0; 32])));
+    assert_eq!(world.feed().await.len(), 1);
 }
 
 pub async fn a_secret_is_one_for_all(world: &World) {

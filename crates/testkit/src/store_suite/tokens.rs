@@ -6,7 +6,9 @@ use giga_domain::factory::FactoryScope;
 use giga_domain::token::TokenRecord;
 use giga_domain::{CapabilitySet, EventKind, TokenId};
 use giga_ports::StoreError;
-use giga_ports::store::{Enroll, IssueToken, RevokeFactoryTokens, RevokeToken, RotateToken, SetFlag};
+use giga_ports::store::{
+    Enroll, IssueToken, RenewToken, RevokeFactoryTokens, RevokeToken, RotateToken, SetFlag,
+};
 use serde_json::{Value, json};
 
 use super::World;
@@ -170,6 +172,55 @@ pub async fn a_repeated_revocation_changes_nothing(world: &World) {
     world.advance(Duration::from_secs(1));
     world.store.revoke_token(RevokeToken { token: token.id.clone(), actor: user() }).await.unwrap();
     assert_eq!((known(world, &token).await, world.feed().await), (revoked, feed));
+}
+
+pub async fn a_renewal_gives_another_end(world: &World) {
+    let mut token = world.user_token();
+    token.expires_at = Some(world.now().plus(GRACE));
+    world.store.issue_token(IssueToken { token: token.clone(), actor: user() }).await.unwrap();
+    let renew = async |expires_at| {
+        let command = RenewToken { token: token.id.clone(), factory: None, expires_at, actor: user() };
+        world.store.renew_token(command).await.unwrap()
+    };
+    // Also one that is over.
+    world.advance(GRACE * 2);
+    assert!(!is_live(world, &token).await);
+    let end = Some(world.now().plus(GRACE));
+    assert_eq!(renew(end).await.expires_at, end);
+    assert!(is_live(world, &token).await);
+    let event = world.feed().await.pop().unwrap();
+    assert_eq!((event.kind, &event.data["tokenId"]), (EventKind::TokenRenewed, &json!(token.id.as_str())));
+    let feed = world.feed().await.len();
+    renew(end).await;
+    assert_eq!(world.feed().await.len(), feed, "a repetition");
+    assert_eq!(renew(None).await.expires_at, None);
+
+    world.store.revoke_token(RevokeToken { token: token.id.clone(), actor: user() }).await.unwrap();
+    let feed = world.feed().await.len();
+    assert!(renew(end).await.revoked_at.is_some());
+    assert!(!is_live(world, &token).await, "what was revoked stays so");
+    assert_eq!(world.feed().await.len(), feed);
+    let nobody =
+        RenewToken { token: "nobody".parse().unwrap(), factory: None, expires_at: None, actor: user() };
+    assert!(matches!(world.store.renew_token(nobody).await, Err(StoreError::NoSuchToken(_))));
+}
+
+pub async fn what_a_rotation_replaced_is_not_renewed(world: &World) {
+    let (mac, old) = enrolled(world).await;
+    world.advance(Duration::from_secs(5));
+    let new = world.factory_token("mac-1");
+    let rotate = RotateToken { factory: mac.clone(), token: new.clone(), grace: GRACE, actor: user() };
+    world.store.rotate_token(rotate).await.unwrap();
+    let far = Some(world.now().plus(GRACE * 10));
+    let renew = async |token: &TokenRecord| {
+        let factory = Some(mac.clone());
+        let command = RenewToken { token: token.id.clone(), factory, expires_at: far, actor: user() };
+        world.store.renew_token(command).await.unwrap().expires_at
+    };
+    assert_eq!(renew(&old).await, Some(world.now().plus(GRACE)));
+    assert_eq!(renew(&new).await, far);
+    world.advance(GRACE);
+    assert!(!is_live(world, &old).await && is_live(world, &new).await);
 }
 
 pub async fn an_unknown_token_is_not_found(world: &World) {

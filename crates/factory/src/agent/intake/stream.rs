@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use giga_api::client::Trust;
 use giga_proto::v1::fleet_client::FleetClient;
 use giga_proto::v1::receive_grants_response::Event;
 use giga_proto::v1::{ReceiveGrantsRequest, ReceiveGrantsResponse};
 use tokio_util::sync::CancellationToken;
 use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::{ClientTlsConfig, Endpoint};
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 
 use super::channel::{Channel, ChannelError, Connector};
@@ -35,6 +36,7 @@ const GRANT_BYTES: usize = 4 * giga_domain::limits::MANIFEST_BYTES;
 pub(crate) struct Streams {
     pub(crate) url: String,
     pub(crate) token: String,
+    pub(crate) trust: Trust,
 }
 
 impl Streams {
@@ -46,7 +48,11 @@ impl Streams {
             .keep_alive_timeout(KEEP_ALIVE)
             .keep_alive_while_idle(true);
         if self.url.starts_with("https:") {
-            return endpoint.tls_config(ClientTlsConfig::new().with_native_roots());
+            let tls = match &self.trust.ca_cert {
+                Some(pem) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)),
+                None => ClientTlsConfig::new().with_native_roots(),
+            };
+            return endpoint.tls_config(tls);
         }
         Ok(endpoint)
     }
@@ -63,6 +69,7 @@ impl Streams {
 #[async_trait]
 impl Connector for Streams {
     async fn open(&self, shared: &Shared) -> Result<Box<dyn Channel>, ChannelError> {
+        self.trust.check(&self.url).map_err(|error| ChannelError(error.to_string()))?;
         let cannot = |error: tonic::transport::Error| ChannelError(innermost(&error));
         let connection = self.endpoint().map_err(cannot)?.connect().await.map_err(cannot)?;
         let mut client = FleetClient::new(connection).max_decoding_message_size(GRANT_BYTES);

@@ -154,8 +154,8 @@ async fn an_engine_sees_no_token_but_its_jobs_own() {
     let options = ClientOptions {
         url: world.url.clone(),
         token: Some(own.clone()),
-        product: None,
         agent: "inside".to_owned(),
+        ..ClientOptions::default()
     };
     let inside = Client::new(options).unwrap();
     assert_eq!(inside.job(&job).await.unwrap().value.name, "spy");

@@ -87,6 +87,7 @@ impl World {
             token: Some(admin.clone()),
             product: Some("demo".to_owned()),
             agent: "test".to_owned(),
+            ..ClientOptions::default()
         };
         let client = Client::new(options).unwrap();
         Self { folder, client, admin, url, coordinator, store, shutdown, served }
@@ -190,6 +191,7 @@ impl World {
 
     pub(crate) fn config_in(world: &Path, url: &str, admin: &str, factory: &str) -> AgentConfig {
         AgentConfig {
+            trust: giga_api::client::Trust::default(),
             url: url.to_owned(),
             id: factory.parse().unwrap(),
             base: world.join(factory),
@@ -217,7 +219,8 @@ impl World {
     pub(crate) fn states_for(&self, factory: &str) -> CoordinatorStages {
         let token = std::fs::read_to_string(self.base(factory).join("factory.token")).unwrap();
         let (url, agent) = (self.url.clone(), "test".to_owned());
-        let options = ClientOptions { url, token: Some(token.trim().to_owned()), product: None, agent };
+        let options =
+            ClientOptions { url, token: Some(token.trim().to_owned()), agent, ..ClientOptions::default() };
         CoordinatorStages(Client::new(options).unwrap())
     }
 

@@ -63,6 +63,7 @@ impl DemoStage {
             token: Some(token.clone()),
             product: Some("demo".to_owned()),
             agent: concat!("giga/", env!("CARGO_PKG_VERSION")).to_owned(),
+            ..ClientOptions::default()
         })?;
         Ok(Self { folder, coordinator, server, shutdown, client, token, factories: Vec::new(), keep })
     }

@@ -437,6 +437,23 @@ fn admin_routes() -> Vec<Route> {
         .takes::<wire::IssueTokenRequest>()
         .gives::<wire::IssueTokenAnswer>(201, "The token, which is shown once"),
         Route::new(
+            Method::POST,
+            "/api/fleet/tokens/{id}/renew",
+            "renewToken",
+            Role(Admin),
+            Scope::Within,
+            |m| on(m, tokens::renew),
+        )
+        .about("Give a token another end, also where its end has come")
+        .takes::<wire::RenewTokenRequest>()
+        .gives::<wire::Token>(200, "The token after it, without its secret")
+        .refuses(&[Code::NotFound]),
+        Route::new(Method::POST, "/api/fleet/keys/rotate", "rotateKeys", Role(Admin), Scope::Fleet, |m| {
+            on(m, tokens::rotate_keys)
+        })
+        .about("Replace the keys that links and job tokens are signed with; what they signed stays good until the next time")
+        .gives::<wire::RotatedKeys>(200, "Which keys"),
+        Route::new(
             Method::DELETE,
             "/api/fleet/tokens/{id}",
             "revokeToken",

@@ -2,7 +2,9 @@
 
 use giga_domain::{NewEvent, Product, Profile, Rev, Webhook, limits};
 use giga_ports::StoreError;
-use giga_ports::store::{AddProfile, AddWebhook, RemoveWebhook, SetFlag, SetProduct, ShareKey};
+use giga_ports::store::{
+    AddProfile, AddWebhook, KeyRing, RemoveWebhook, RotateKey, SetFlag, SetProduct, ShareKey,
+};
 use serde_json::Value;
 
 use super::super::registry::SharedKey;
@@ -129,9 +131,36 @@ impl Op for ShareKey {
 
     fn decide(&self, working: &mut Working) -> Result<[u8; 32], StoreError> {
         if let Some(known) = working.registry.key(self.name) {
-            return Ok(known);
+            return Ok(known.value);
         }
-        working.registry.add_key(SharedKey { name: self.name.to_owned(), value: self.fresh });
+        let created_at = working.now();
+        working.registry.add_key(SharedKey { name: self.name.to_owned(), value: self.fresh, created_at });
         Ok(self.fresh)
+    }
+}
+
+impl Op for RotateKey {
+    fn needs(&self, needs: &mut Needs) {
+        needs.registry.keys.extend([self.name, self.previous]);
+        needs.registry.replaces_keys = true;
+    }
+
+    fn decide(&self, working: &mut Working) -> Result<KeyRing, StoreError> {
+        let now = working.now();
+        let fresh = SharedKey { name: self.name.to_owned(), value: self.fresh, created_at: now };
+        let previous = working.registry.key(self.previous).map(|key| key.value);
+        let Some(current) = working.registry.key(self.name).cloned() else {
+            working.registry.put_key(fresh);
+            return Ok(KeyRing { current: self.fresh, previous });
+        };
+        let is_repetition = current.value == self.fresh;
+        if is_repetition || now.since(current.created_at) < self.older_than {
+            return Ok(KeyRing { current: current.value, previous });
+        }
+        let previous = current.value;
+        working.registry.put_key(SharedKey { name: self.previous.to_owned(), ..current });
+        working.registry.put_key(fresh);
+        working.append(None, None, self.actor.clone(), NewEvent::key_rotated(self.name));
+        Ok(KeyRing { current: self.fresh, previous: Some(previous) })
     }
 }

@@ -3,7 +3,7 @@
 use giga_domain::token::{Permission, TokenRecord};
 use giga_domain::{Actor, FactoryId, NewEvent};
 use giga_ports::StoreError;
-use giga_ports::store::{IssueToken, RevokeFactoryTokens, RevokeToken, RotateToken};
+use giga_ports::store::{IssueToken, RenewToken, RevokeFactoryTokens, RevokeToken, RotateToken};
 
 use super::super::{Needs, Op, Working};
 
@@ -57,6 +57,30 @@ impl Op for RotateToken {
         }
         issue(working, &self.token, &self.actor);
         Ok(())
+    }
+}
+
+impl Op for RenewToken {
+    fn needs(&self, needs: &mut Needs) {
+        needs.tokens.insert(self.token.clone());
+        needs.tokens_of.extend(self.factory.clone());
+    }
+
+    fn decide(&self, working: &mut Working) -> Result<TokenRecord, StoreError> {
+        let token = working.token(&self.token)?.clone();
+        let now = working.now();
+        let is_newer = |other: &TokenRecord| {
+            other.id != token.id && other.created_at >= token.created_at && other.is_live(now)
+        };
+        let is_replaced =
+            self.factory.as_ref().is_some_and(|factory| tokens_of(working, factory).iter().any(is_newer));
+        if token.revoked_at.is_some() || is_replaced || token.expires_at == self.expires_at {
+            return Ok(token);
+        }
+        let renewed = TokenRecord { expires_at: self.expires_at, ..token };
+        working.append(None, None, self.actor.clone(), NewEvent::token_renewed(&renewed));
+        working.put_token(renewed.clone());
+        Ok(renewed)
     }
 }
 

@@ -1,0 +1,2 @@
+-- Keys are replaced after a time: since when the one in use is.
+ALTER TABLE secrets ADD COLUMN created_at INTEGER NOT NULL DEFAULT 0;
