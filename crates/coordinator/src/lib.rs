@@ -29,6 +29,7 @@ mod products;
 mod profiles;
 mod reconcile;
 mod store_clock;
+mod strangers;
 mod tokens;
 mod topics;
 mod view;
@@ -51,6 +52,7 @@ pub use logs::LogPiece;
 pub use merges::{MergeHolder, ProposedMerge, TakenMerge};
 pub use metrics::Metrics;
 pub use profiles::KnownProfiles;
+pub use tokens::Identified;
 pub use topics::{
     Dealt, NewTopicWork, OpenStream, ReportStatus, TopicGates, TopicOverview, Topics, WorkerStream,
 };

@@ -3,6 +3,8 @@
 //! Public text is kept apart from internal text: what a store says about itself is logged and never answered.
 //! No handler picks a status of its own for an error.
 
+use std::time::Duration;
+
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -39,8 +41,10 @@ const fn row(code: Code) -> (StatusCode, &'static str) {
         Code::RangeNotSatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, "No such bytes"),
         Code::UnsupportedMediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "Unsupported media type"),
         Code::Unroutable => (StatusCode::UNPROCESSABLE_ENTITY, "No factory could run it"),
+        Code::TooManyRequests => (StatusCode::TOO_MANY_REQUESTS, "Too many requests"),
         Code::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "Internal error"),
         Code::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "Unavailable"),
+        Code::StorageFull => (StatusCode::INSUFFICIENT_STORAGE, "No room left"),
     }
 }
 
@@ -53,6 +57,7 @@ pub(crate) const fn status(code: Code) -> StatusCode {
 pub(crate) struct Problem {
     code: Code,
     body: Box<wire::Problem>,
+    retry_after: Option<Duration>,
 }
 
 impl Problem {
@@ -65,7 +70,8 @@ impl Problem {
             detail: detail.into(),
             ..wire::Problem::default()
         };
-        Self { code, body: Box::new(body) }
+        let retry_after = matches!(code, Code::Unavailable).then_some(Duration::from_secs(1));
+        Self { code, body: Box::new(body), retry_after }
     }
 
     /// One field, header or parameter was wrong; the message says what would be right.
@@ -123,6 +129,15 @@ impl Problem {
         Self::new(Code::Internal, "something went wrong inside the coordinator; its log says what")
     }
 
+    /// The caller may come again after that.
+    pub(crate) fn too_many(detail: impl Into<String>, retry_after: Duration) -> Self {
+        Self { retry_after: Some(retry_after), ..Self::new(Code::TooManyRequests, detail) }
+    }
+
+    pub(crate) const fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
     pub(crate) const fn code(&self) -> Code {
         self.code
     }
@@ -137,17 +152,19 @@ impl IntoResponse for Problem {
         let mut response = (status(self.code), axum::Json(*self.body)).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        match self.code {
-            Code::Unavailable => {
-                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
-            }
-            Code::Unauthenticated => {
-                headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"gigafactory\""));
-            }
-            _ => {}
+        if let Some(wait) = self.retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
+        }
+        if self.code == Code::Unauthenticated {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"gigafactory\""));
         }
         response
     }
+}
+
+/// Rounded up: never told to come too early.
+pub(crate) fn whole_seconds(wait: Duration) -> u64 {
+    (wait.as_millis().div_ceil(1_000) as u64).max(1)
 }
 
 impl From<Error> for Problem {

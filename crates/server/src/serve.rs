@@ -3,6 +3,7 @@
 //! Nothing is routed here by hand: what is neither in the table nor a gRPC service is the page's (`site`), or 404.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +20,11 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower_http::add_extension::AddExtension;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::app::{App, ServerOptions};
+use crate::auth::Peer;
 use crate::problem::{Code, Problem};
 use crate::{auth, grpc, observe, routes, site};
 
@@ -80,6 +83,7 @@ fn is_the_peers(error: &io::Error) -> bool {
 async fn connection(stream: TcpStream, router: Router, shutdown: CancellationToken) {
     // Answers are small and somebody waits for each: never hold one back to fill a packet.
     let _ = stream.set_nodelay(true);
+    let peer = Peer(stream.peer_addr().map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.ip()));
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http2()
@@ -87,7 +91,8 @@ async fn connection(stream: TcpStream, router: Router, shutdown: CancellationTok
         .keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PING_TIMEOUT)
         .max_concurrent_streams(CALLS_AT_ONCE);
-    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
+    let service = TowerToHyperService::new(AddExtension::new(router, peer));
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         ended = served.as_mut() => ended,
         () = shutdown.cancelled() => {

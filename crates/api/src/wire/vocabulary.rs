@@ -358,9 +358,11 @@ words! {
         RangeNotSatisfiable,
         UnsupportedMediaType,
         Unroutable,
+        TooManyRequests,
         #[default]
         Internal,
         Unavailable,
+        StorageFull,
     }
 }
 

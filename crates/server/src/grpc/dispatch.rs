@@ -49,7 +49,7 @@ impl Dispatch for DispatchService {
     ) -> Result<Response<Assignments>, Status> {
         let app = &self.0;
         let tokens = app.coordinator.tokens_changed();
-        let caller = auth::worker(app, request.metadata()).await?;
+        let caller = auth::worker(app, &request).await?;
         let product = caller.product()?;
         let v1::StreamJobsRequest { topics, worker_id, max_in_flight } = request.into_inner();
         let open = OpenStream {
@@ -78,7 +78,7 @@ impl Dispatch for DispatchService {
         &self,
         request: Request<v1::HeartbeatRequest>,
     ) -> Result<Response<v1::HeartbeatResponse>, Status> {
-        let caller = auth::worker(&self.0, request.metadata()).await?;
+        let caller = auth::worker(&self.0, &request).await?;
         let v1::HeartbeatRequest { worker_id, held } = request.into_inner();
         let _: WorkerId = id("worker_id", &worker_id)?;
         let held = each("held", held, |place, held| {
@@ -96,7 +96,7 @@ impl Dispatch for DispatchService {
         &self,
         request: Request<v1::ReportResultRequest>,
     ) -> Result<Response<v1::ReportResultResponse>, Status> {
-        let caller = auth::worker(&self.0, request.metadata()).await?;
+        let caller = auth::worker(&self.0, &request).await?;
         let v1::ReportResultRequest { worker_id, results, max_in_flight } = request.into_inner();
         let worker: WorkerId = id("worker_id", &worker_id)?;
         let results = each("results", results, result)?;
@@ -118,7 +118,7 @@ impl Dispatch for DispatchService {
         &self,
         request: Request<v1::EnqueueRequest>,
     ) -> Result<Response<v1::EnqueueResponse>, Status> {
-        let caller = auth::submitter(&self.0, request.metadata()).await?;
+        let caller = auth::submitter(&self.0, &request).await?;
         let product = caller.product()?;
         let jobs = each("jobs", request.into_inner().jobs, new_work)?;
         let enqueued = self.0.coordinator.topics().enqueue(&product, jobs).await.map_err(refused)?;

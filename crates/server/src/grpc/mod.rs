@@ -24,6 +24,9 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::app::App;
 use crate::problem::{Code, Problem};
 
+/// How gRPC spells Retry-After.
+const PUSHBACK: &str = "grpc-retry-pushback-ms";
+
 /// Every gRPC service. One more is one more line, and its name in [`health`].
 pub(crate) fn router(app: &App) -> Router {
     let reflection = tonic_reflection::server::Builder::configure()
@@ -80,12 +83,17 @@ impl From<Problem> for Status {
             Code::IllegalTransition | Code::LogGap | Code::NoHeartbeat | Code::Unroutable => {
                 Grpc::FailedPrecondition
             }
-            Code::PayloadTooLarge => Grpc::ResourceExhausted,
+            Code::PayloadTooLarge | Code::TooManyRequests | Code::StorageFull => Grpc::ResourceExhausted,
             Code::RangeNotSatisfiable => Grpc::OutOfRange,
             Code::Internal => Grpc::Internal,
             Code::Unavailable => Grpc::Unavailable,
         };
-        Self::new(code, problem.detail())
+        let mut status = Self::new(code, problem.detail());
+        if let Some(wait) = problem.retry_after() {
+            let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
+            status.metadata_mut().insert(PUSHBACK, millis.into());
+        }
+        status
     }
 }
 

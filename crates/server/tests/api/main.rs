@@ -28,6 +28,7 @@ mod profiles;
 mod remedies;
 mod reviews;
 mod site;
+mod strangers;
 mod streams;
 mod submit;
 mod tokens;

@@ -32,6 +32,8 @@ pub(crate) struct Probe {
     pub(crate) queue_reads: watch::Sender<u64>,
     /// How often the end of the feed was asked for.
     pub(crate) head_reads: watch::Sender<u64>,
+    /// How often a token, or all of them, were asked for.
+    pub(crate) token_reads: watch::Sender<u64>,
 }
 
 impl Probe {
@@ -42,6 +44,7 @@ impl Probe {
             deaf: deaf.then(|| watch::Sender::new(FeedPos::ZERO)),
             queue_reads: watch::Sender::new(0),
             head_reads: watch::Sender::new(0),
+            token_reads: watch::Sender::new(0),
         }
     }
 
@@ -74,6 +77,7 @@ impl InterceptReads for Probe {
     ) -> Result<T> {
         match call {
             "ping" | "list_jobs" | "flags" => self.feel().await?,
+            "token_by_hash" | "tokens" => self.token_reads.send_modify(|count| *count += 1),
             "feed_head" => self.head_reads.send_modify(|count| *count += 1),
             _ => {}
         }
