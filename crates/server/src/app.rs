@@ -8,6 +8,7 @@ use giga_domain::limits;
 use giga_web::Page;
 use tokio_util::sync::CancellationToken;
 
+use crate::handlers::health::StorePing;
 use crate::live::FeedWatch;
 use crate::observe::HttpMetrics;
 
@@ -24,6 +25,11 @@ pub struct ServerOptions {
     pub ready_timeout: Duration,
     /// The longest `?wait=` of a long poll.
     pub longest_wait: Duration,
+    /// Streams that are open without a token: of everybody together, and of one address.
+    pub tokenless_streams: usize,
+    pub tokenless_per_peer: usize,
+    /// How long such a stream lasts.
+    pub tokenless_longest: Duration,
     /// How often a quiet event stream says that it is still there.
     pub keep_alive: Duration,
     /// How often the feed is looked at while somebody waits, in case another coordinator wrote to it and its hint was
@@ -43,6 +49,9 @@ impl Default for ServerOptions {
             body_timeout: Duration::from_secs(30),
             ready_timeout: Duration::from_secs(2),
             longest_wait: Duration::from_mins(1),
+            tokenless_streams: 1_000,
+            tokenless_per_peer: 100,
+            tokenless_longest: Duration::from_mins(10),
             keep_alive: Duration::from_secs(5),
             look_every: Duration::from_secs(30),
             drain: Duration::from_secs(10),
@@ -57,6 +66,7 @@ pub(crate) struct App {
     pub(crate) options: ServerOptions,
     pub(crate) feed_watch: Arc<FeedWatch>,
     pub(crate) http: Arc<HttpMetrics>,
+    pub(crate) store_ping: Arc<StorePing>,
     /// Ends streams and long polls.
     pub(crate) stop: CancellationToken,
 }
@@ -68,6 +78,6 @@ impl App {
         stop: CancellationToken,
     ) -> Self {
         let feed_watch = Arc::new(FeedWatch::new(coordinator.clone(), options.look_every));
-        Self { coordinator, options, feed_watch, http: Arc::default(), stop }
+        Self { coordinator, options, feed_watch, http: Arc::default(), store_ping: Arc::default(), stop }
     }
 }

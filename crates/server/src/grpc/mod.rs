@@ -8,6 +8,7 @@ mod dispatch;
 mod fleet;
 mod grant;
 mod health;
+mod tokenless;
 
 pub use grant::grant_message;
 
@@ -21,6 +22,7 @@ use tonic::service::Routes;
 use tonic::{Code as Grpc, Status};
 use tower_http::catch_panic::CatchPanicLayer;
 
+use self::tokenless::OpenStreams;
 use crate::app::App;
 use crate::problem::{Code, Problem};
 
@@ -34,13 +36,20 @@ pub(crate) fn router(app: &App) -> Router {
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()
         .expect("both descriptor sets are generated with the code that serves them");
+    let options = &app.options;
+    let streams =
+        OpenStreams::new(options.tokenless_streams, options.tokenless_per_peer, options.tokenless_longest);
+    let tokenless = Routes::new(health::service(app.clone()))
+        .add_service(reflection)
+        .into_axum_router()
+        .reset_fallback()
+        .layer(middleware::from_fn_with_state(streams, tokenless::bounded));
     Routes::new(dispatch::service(app.clone()))
         .add_service(fleet::service(app.clone()))
-        .add_service(health::service(app.clone()))
-        .add_service(reflection)
         .into_axum_router()
         // What is no service is answered like any other path that is not there.
         .reset_fallback()
+        .merge(tokenless)
         .layer(middleware::map_response(with_remedy))
         .layer(CatchPanicLayer::custom(panicked))
 }

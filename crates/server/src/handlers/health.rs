@@ -23,6 +23,8 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::Answer;
 use crate::app::App;
@@ -62,7 +64,25 @@ pub(crate) async fn ready(State(app): State<App>) -> Response {
     (status, Json(wire::Readiness { ready: problem.is_none(), problem })).into_response()
 }
 
+/// The last look at the store. Anybody may ask without a token, so all who wait share the next look.
+#[derive(Debug, Default)]
+pub(crate) struct StorePing(Mutex<Option<(Instant, Option<String>)>>);
+
 async fn store_problem(app: &App) -> Option<String> {
+    let asked_at = Instant::now();
+    let mut last = app.store_ping.0.lock().await;
+    if let Some((began_at, problem)) = &*last
+        && *began_at >= asked_at
+    {
+        return problem.clone();
+    }
+    let began_at = Instant::now();
+    let problem = ping(app).await;
+    *last = Some((began_at, problem.clone()));
+    problem
+}
+
+async fn ping(app: &App) -> Option<String> {
     let timeout = app.options.ready_timeout;
     let Ok(answer) = tokio::time::timeout(timeout, app.coordinator.reads().ping()).await else {
         tracing::warn!(?timeout, "the store did not answer a ping in time");

@@ -31,6 +31,7 @@ mod site;
 mod strangers;
 mod streams;
 mod submit;
+mod tokenless;
 mod tokens;
 mod topics;
 mod walk;
