@@ -51,6 +51,16 @@ impl Logs for FolderLogs {
         })
         .await
     }
+
+    fn free_bytes(&self) -> Option<u64> {
+        free_bytes(&self.folder)
+    }
+}
+
+/// On the disk of the folder, or of the nearest one above it that is there.
+pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
+    let stat = folder.ancestors().find_map(|folder| rustix::fs::statvfs(folder).ok())?;
+    Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
 fn append(path: &Path, offset: u64, bytes: &[u8]) -> Result<u64, BlobError> {
@@ -67,7 +77,7 @@ fn append(path: &Path, offset: u64, bytes: &[u8]) -> Result<u64, BlobError> {
     let known = usize::try_from(length - offset).unwrap_or(usize::MAX).min(bytes.len());
     let new = &bytes[known..];
     if length + new.len() as u64 > limits::LOG_BYTES {
-        return Err(BlobError::TooLarge { what: "the log", limit: limits::LOG_BYTES });
+        return Err(BlobError::TooLarge { what: "the log", limit: limits::LOG_BYTES, remedy: None });
     }
     file.write_all(new).map_err(BlobError::unavailable)?;
     Ok(length + new.len() as u64)

@@ -209,7 +209,7 @@ impl Logs for PieceLogs {
                 return Ok(known.length);
             }
             if known.length + new.len() as u64 > limits::LOG_BYTES {
-                return Err(BlobError::TooLarge { what: "the log", limit: limits::LOG_BYTES });
+                return Err(BlobError::TooLarge { what: "the log", limit: limits::LOG_BYTES, remedy: None });
             }
             if self.put_new(log, known.length, new).await? {
                 known = Known { length: known.length + new.len() as u64, small: known.small + 1 };

@@ -33,6 +33,7 @@ impl Coordinator {
             let message = format!("a piece of a log has at most {} bytes", limits::LOG_CHUNK_BYTES);
             return Err(FieldProblem::new("body", message).into());
         }
+        self.check_disk()?;
         let job = self.core.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
         // The log belongs to the epoch: whoever loses the lease between this look and the write adds to its own old
         // log and to nothing else.

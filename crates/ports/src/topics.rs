@@ -182,6 +182,8 @@ pub struct TopicClaim {
     pub key: TopicKey,
     /// Who has room for how many. Jobs are dealt to them in turn, best first.
     pub workers: Vec<(WorkerId, u32)>,
+    /// Payloads of all jobs together, but for a single job that is larger.
+    pub most_bytes: u64,
     pub lease: Duration,
 }
 

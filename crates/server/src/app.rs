@@ -4,13 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_coordinator::Coordinator;
-use giga_domain::limits;
+use giga_domain::rate::Bucket;
+use giga_domain::{Timestamp, limits};
 use giga_web::Page;
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::handlers::health::StorePing;
-use crate::live::FeedWatch;
+use crate::live::{FeedWatch, TOGETHER};
 use crate::observe::HttpMetrics;
+
+/// Pages of history that all event streams together read at once.
+const EVENT_PAGES: usize = 16;
 
 /// Sizes and times; the defaults suit everyone but tests.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +37,8 @@ pub struct ServerOptions {
     pub tokenless_per_peer: usize,
     /// How long such a stream lasts.
     pub tokenless_longest: Duration,
+    /// Event streams that are open at once.
+    pub event_streams: usize,
     /// How often a quiet event stream says that it is still there.
     pub keep_alive: Duration,
     /// How often the feed is looked at while somebody waits, in case another coordinator wrote to it and its hint was
@@ -52,6 +61,7 @@ impl Default for ServerOptions {
             tokenless_streams: 1_000,
             tokenless_per_peer: 100,
             tokenless_longest: Duration::from_mins(10),
+            event_streams: 4_000,
             keep_alive: Duration::from_secs(5),
             look_every: Duration::from_secs(30),
             drain: Duration::from_secs(10),
@@ -67,6 +77,13 @@ pub(crate) struct App {
     pub(crate) feed_watch: Arc<FeedWatch>,
     pub(crate) http: Arc<HttpMetrics>,
     pub(crate) store_ping: Arc<StorePing>,
+    /// One for each event stream that may still be opened.
+    pub(crate) event_streams: Arc<Semaphore>,
+    /// One for each page of history that may be read at once.
+    pub(crate) event_pages: Arc<Semaphore>,
+    /// How fast all readers of history together are brought up.
+    pub(crate) history_speed: Arc<Mutex<Bucket>>,
+    started: Instant,
     /// Ends streams and long polls.
     pub(crate) stop: CancellationToken,
 }
@@ -78,6 +95,22 @@ impl App {
         stop: CancellationToken,
     ) -> Self {
         let feed_watch = Arc::new(FeedWatch::new(coordinator.clone(), options.look_every));
-        Self { coordinator, options, feed_watch, http: Arc::default(), store_ping: Arc::default(), stop }
+        Self {
+            coordinator,
+            options,
+            feed_watch,
+            http: Arc::default(),
+            store_ping: Arc::default(),
+            event_streams: Arc::new(Semaphore::new(options.event_streams)),
+            event_pages: Arc::new(Semaphore::new(EVENT_PAGES)),
+            history_speed: Arc::new(Mutex::new(Bucket::full(TOGETHER, Timestamp::ZERO))),
+            started: Instant::now(),
+            stop,
+        }
+    }
+
+    /// What rates go by: it only moves forward.
+    pub(crate) fn since_start(&self) -> Timestamp {
+        Timestamp::ZERO.plus(self.started.elapsed())
     }
 }

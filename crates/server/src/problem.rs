@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use giga_api::wire;
 pub use giga_api::wire::ProblemCode as Code;
-use giga_coordinator::Error;
+use giga_coordinator::{Error, Sight};
 use giga_domain::flag::FlagError;
 use giga_domain::manifest::ManifestError;
 use giga_domain::{JobId, Refusal};
@@ -123,6 +123,15 @@ impl Problem {
         Self::new(Code::NotFound, format!("there is no factory {id}"))
     }
 
+    /// A refusal of a submit, in words that name nothing which the caller may not see.
+    pub(crate) fn told_to(sight: &Sight, error: Error) -> Self {
+        match error {
+            Error::ForeignRepo(foreign) => Self::new(Code::RepoOwned, foreign.told_to(sight)),
+            Error::At { field, error } => Self::told_to(sight, *error).at(field),
+            other => other.into(),
+        }
+    }
+
     /// Something that should hold did not; the text is for the log only.
     pub(crate) fn internal(text: &str) -> Self {
         tracing::error!(error = text, "a request failed");
@@ -149,7 +158,9 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = (status(self.code), axum::Json(*self.body)).into_response();
+        let mut body = *self.body;
+        body.retry_after_ms = self.retry_after.map(|wait| whole_seconds(wait).saturating_mul(1_000));
+        let mut response = (status(self.code), axum::Json(body)).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(wait) = self.retry_after {
@@ -177,7 +188,7 @@ impl From<Error> for Problem {
                 FlagError::Unknown { .. } => Self::new(Code::NotFound, error.to_string()),
                 FlagError::BadValue { .. } => Self::field("value", error.to_string()),
             },
-            Error::ForeignRepo { .. } => Self::new(Code::RepoOwned, error.to_string()),
+            Error::ForeignRepo(_) => Self::new(Code::RepoOwned, error.to_string()),
             Error::Unroutable(_) => {
                 let detail = format!("{error}; the flag `strict` refuses such jobs");
                 Self::new(Code::Unroutable, detail)
@@ -191,6 +202,7 @@ impl From<Error> for Problem {
             Error::Blob(blob) => blob.into(),
             Error::Effects(effects) => effects.into(),
             Error::FactoryInUse { .. } => Self::new(Code::FactoryInUse, error.to_string()),
+            Error::TooMany { reason, retry_after } => Self::too_many(reason, retry_after),
             Error::NoHeartbeat(_) => Self::new(Code::NoHeartbeat, error.to_string()),
         }
     }
@@ -214,6 +226,11 @@ impl From<BlobError> for Problem {
         match &error {
             BlobError::Gap { .. } => Self::new(Code::LogGap, error.to_string()),
             BlobError::TooLarge { .. } => Self::new(Code::PayloadTooLarge, error.to_string()),
+            BlobError::NoRoom { .. } => {
+                tracing::warn!(%error, "logs and artifacts are refused");
+                Self::new(Code::StorageFull, error.to_string())
+            }
+            BlobError::Busy(_) => Self::too_many(error.to_string(), Duration::from_secs(1)),
             BlobError::BrokeOff(reason) => Self::field("body", reason.clone()),
             BlobError::NotFound(_) => Self::new(Code::NotFound, error.to_string()),
             BlobError::Unavailable { .. } => {

@@ -181,7 +181,7 @@ impl Bench {
                     .is_ok()
                 {
                     let claim =
-                        TopicClaim { key: topic(), workers: workers.clone(), lease: Duration::from_secs(30) };
+                        TopicClaim { key: topic(), workers: workers.clone(), most_bytes: u64::MAX, lease: Duration::from_secs(30) };
                     let held = store.claim(claim).await.expect("it answers");
                     assert_eq!(
                         held.len(),

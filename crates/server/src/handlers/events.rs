@@ -84,7 +84,7 @@ pub(crate) async fn stream_job(
     let listener = app.feed_watch.listen();
     let after = EventSeq(resume_after(&query, &headers)?.unwrap_or(0));
     let job = app.visible_job(&caller, path.id()?).await?;
-    Ok(stream(app, caller, Source::Job(job.id, after.min(job.last_event)), listener))
+    stream(app, caller, Source::Job(job.id, after.min(job.last_event)), listener)
 }
 
 pub(crate) async fn stream_fleet(
@@ -96,7 +96,7 @@ pub(crate) async fn stream_fleet(
     let listener = app.feed_watch.listen();
     let asked = resume_after(&query, &headers)?.map(FeedPos);
     let head = app.coordinator.reads().feed_head().await?;
-    Ok(stream(app, caller, Source::Fleet(asked.unwrap_or(head).min(head)), listener))
+    stream(app, caller, Source::Fleet(asked.unwrap_or(head).min(head)), listener)
 }
 
 /// The header stands above the parameter: a browser that reconnects repeats the address and adds the header.

@@ -200,7 +200,9 @@ impl TopicStore for MemoryTopics {
             return Ok(Vec::new());
         }
         let ready = state.ready.get(&claim.key).into_iter().flatten();
-        let picked: Vec<JobId> = ready.take(claim.slots()).map(|(_, id)| *id).collect();
+        let mut room = deal::ByteRoom::of(&claim);
+        let fits = |id: &JobId| state.jobs.get(id).is_none_or(|job| room.takes(job.payload.len() as u64));
+        let picked: Vec<JobId> = ready.take(claim.slots()).map(|(_, id)| *id).take_while(fits).collect();
         let mut assignments = Vec::with_capacity(picked.len());
         for (id, worker) in picked.into_iter().zip(deal::slots(&claim.workers)) {
             let worker = claim.workers[worker].0.clone();
