@@ -43,6 +43,11 @@ impl Logs for FolderLogs {
         blocking(move || read(&path, offset, limit)).await
     }
 
+    async fn cut(&self, job: JobId, epoch: Epoch, from: u64) -> Result<(), BlobError> {
+        let path = self.path(job, epoch);
+        blocking(move || cut(&path, from)).await
+    }
+
     async fn remove(&self, job: JobId) -> Result<(), BlobError> {
         let folder = self.folder.join(job.to_string());
         blocking(move || match std::fs::remove_dir_all(&folder) {
@@ -81,6 +86,15 @@ fn append(path: &Path, offset: u64, bytes: &[u8]) -> Result<u64, BlobError> {
     }
     file.write_all(new).map_err(BlobError::unavailable)?;
     Ok(length + new.len() as u64)
+}
+
+fn cut(path: &Path, from: u64) -> Result<(), BlobError> {
+    let file = OpenOptions::new().write(true).open(path).map_err(BlobError::unavailable)?;
+    file.lock().map_err(BlobError::unavailable)?;
+    if file.metadata().map_err(BlobError::unavailable)?.len() > from {
+        file.set_len(from).map_err(BlobError::unavailable)?;
+    }
+    Ok(())
 }
 
 fn read(path: &Path, offset: u64, limit: usize) -> Result<LogSlice, BlobError> {

@@ -227,6 +227,19 @@ impl Logs for PieceLogs {
         Err(BlobError::Unavailable { reason, source: None })
     }
 
+    /// A piece that was merged with earlier ones stays.
+    async fn cut(&self, job: JobId, epoch: Epoch, from: u64) -> Result<(), BlobError> {
+        let log = (job, epoch);
+        for piece in self.pieces(log).await?.into_iter().rev().take_while(|piece| piece.start >= from) {
+            match self.bucket.store.delete(&piece.key).await {
+                Err(Error::NotFound { .. }) | Ok(()) => {}
+                Err(other) => return Err(self.bucket.error(piece.key.as_ref(), other)),
+            }
+        }
+        self.forget(job);
+        Ok(())
+    }
+
     async fn read(&self, job: JobId, epoch: Epoch, offset: u64, limit: usize) -> Result<LogSlice, BlobError> {
         let mut tries = 0;
         loop {

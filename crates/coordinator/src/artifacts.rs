@@ -250,9 +250,7 @@ impl Drop for Upload {
 
 fn check_disk(floor: u64, free: impl IntoIterator<Item = Option<u64>>) -> Result<(), BlobError> {
     match free.into_iter().flatten().min() {
-        Some(free) if free < floor => {
-            Err(BlobError::NoRoom { free_mib: free / MIB, floor_mib: floor / MIB })
-        }
+        Some(free) if free < floor => Err(BlobError::NoRoom { free_mib: free / MIB, floor_mib: floor / MIB }),
         _ => Ok(()),
     }
 }

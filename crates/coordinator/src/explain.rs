@@ -130,7 +130,9 @@ impl Coordinator {
             (Stage::Queued, _) => {
                 self.explain_queued(&self.planned_view(&job).await?, self.core.store_now(), sight)
             }
-            (Stage::Blocked | Stage::Failed, JobKind::Composite) => self.explain_composite(&job, sight).await?,
+            (Stage::Blocked | Stage::Failed, JobKind::Composite) => {
+                self.explain_composite(&job, sight).await?
+            }
             (Stage::Blocked, JobKind::Agent) => self.explain_blocked(&job, sight).await?,
             _ => explain_unqueued(&job, |other| self.is_seen(sight, other)),
         };

@@ -58,7 +58,11 @@ impl Coordinator {
             return Ok(None);
         };
         let foreign = ForeignRepo { asked: asked.to_owned(), repo, owner: owner.clone() };
-        if state.flag("foreign_repos") == "route" { Ok(Some(foreign)) } else { Err(Error::ForeignRepo(foreign)) }
+        if state.flag("foreign_repos") == "route" {
+            Ok(Some(foreign))
+        } else {
+            Err(Error::ForeignRepo(foreign))
+        }
     }
 }
 

@@ -4,10 +4,11 @@
 //! Explanations, plans, warnings and alerts are made from a picture of the fleet that was cut to this, so that no sentence
 //! can name what the caller may not see.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use giga_domain::ProductId;
 use giga_domain::repo::meant_by;
+use giga_domain::{Event, ProductId};
 use giga_scheduler::{JobView, Snapshot};
 
 use crate::Coordinator;
@@ -30,6 +31,20 @@ impl Sight {
     /// Does something that serves these products serve one of the caller's? None at all means every product.
     pub fn meets(&self, products: &[ProductId]) -> bool {
         products.is_empty() || products.iter().any(|product| self.allows(product))
+    }
+
+    /// The event without the job that took its seat, which may be anybody's: who sees some products only is not told.
+    pub fn of_event<'a>(&self, event: &'a Event) -> Cow<'a, Event> {
+        let Some(other) = event.data.get("forJob").and_then(|id| id.as_str()) else {
+            return Cow::Borrowed(event);
+        };
+        if *self == Self::Everything {
+            return Cow::Borrowed(event);
+        }
+        let mut cut = event.clone();
+        cut.cause = event.cause.replace(&format!("job {other}"), "another job");
+        cut.data.remove("forJob");
+        Cow::Owned(cut)
     }
 
     fn sees_repo(&self, tenants: &Tenants, repo: &str) -> bool {

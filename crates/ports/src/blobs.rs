@@ -65,6 +65,10 @@ pub trait Logs: Send + Sync {
     /// Up to `limit` bytes from `offset` on. A run that wrote nothing has an empty log.
     async fn read(&self, job: JobId, epoch: Epoch, offset: u64, limit: usize) -> Result<LogSlice, BlobError>;
 
+    /// Takes back what stands from there on: it was written while the right to write was lost, and nobody was told that it
+    /// is there.
+    async fn cut(&self, job: JobId, epoch: Epoch, from: u64) -> Result<(), BlobError>;
+
     /// Every log of the job is gone afterwards.
     async fn remove(&self, job: JobId) -> Result<(), BlobError>;
 

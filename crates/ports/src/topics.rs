@@ -142,7 +142,7 @@ topic_store! {
         job(id: JobId) -> Option<TopicJob>;
 
         /// Whose jobs these are; those that there are not are left out. One look, without payloads.
-        products_of(ids: &[JobId]) -> HashMap<JobId, ProductId>;
+        owners_of(ids: &[JobId]) -> HashMap<JobId, TopicOwner>;
 
         /// Newest first. For operators' eyes: in a large store, scheduled, running and done jobs are found by looking through
         /// many others, which may take a while. Dead and ready ones are found at once.
@@ -175,6 +175,15 @@ impl Enqueued {
             Self::Created { id, .. } | Self::Existing(id) => *id,
         }
     }
+}
+
+/// Whose a job is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicOwner {
+    pub product: ProductId,
+    pub epoch: Epoch,
+    /// Who runs it, where somebody does.
+    pub worker: Option<WorkerId>,
 }
 
 #[derive(Debug, Clone)]

@@ -7,9 +7,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use axum::extract::{Request, State};
+use axum::http::Extensions;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
-use axum::http::Extensions;
 use axum::middleware::Next;
 use axum::response::Response;
 use giga_coordinator::Identified;

@@ -201,7 +201,8 @@ impl Client {
     async fn refusal(&self, response: Response) -> ClientError {
         let status = response.status();
         let retry_after = response.headers().get("retry-after").and_then(|value| value.to_str().ok());
-        let retry_after_ms = retry_after.and_then(|text| text.trim().parse::<u64>().ok()).map(|seconds| seconds * 1_000);
+        let retry_after_ms =
+            retry_after.and_then(|text| text.trim().parse::<u64>().ok()).map(|seconds| seconds * 1_000);
         let bytes = match response.bytes().await {
             Ok(bytes) => bytes,
             Err(source) => return ClientError::unreachable(&self.base, source),

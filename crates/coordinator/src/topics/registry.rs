@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use giga_domain::topic::TopicKey;
 use giga_domain::{Epoch, JobId, ProductId, Timestamp, WorkerId, limits};
-use giga_ports::topics::{Assignment, PauseScope, TopicClaim};
+use giga_ports::topics::{Assignment, PauseScope, TopicClaim, TopicOwner};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::stream::Dealt;
@@ -86,6 +86,7 @@ struct Topic {
 /// Sent by this process and, as far as it knows, not settled. Stays when its stream closes: its lease goes on.
 struct Held {
     stream: StreamId,
+    worker: WorkerId,
     key: TopicKey,
     epoch: Epoch,
     bytes: u64,
@@ -128,7 +129,10 @@ impl StreamRegistry {
             self.topics.entry(key.clone()).or_default().streams.push_back(id);
             self.mark(key);
         }
-        self.streams.insert(id, Stream { worker, topics, max_in_flight, taken: 0, bytes: 0, claiming_bytes: 0, outlet, unsent });
+        self.streams.insert(
+            id,
+            Stream { worker, topics, max_in_flight, taken: 0, bytes: 0, claiming_bytes: 0, outlet, unsent },
+        );
         id
     }
 
@@ -336,7 +340,8 @@ impl StreamRegistry {
             self.serial += 1;
             let (epoch, serial) = (job.epoch, self.serial);
             let bytes = job.payload.len() as u64;
-            let held = Held { stream: id, key: key.clone(), epoch, bytes, until, serial };
+            let worker = job.worker.clone();
+            let held = Held { stream: id, worker, key: key.clone(), epoch, bytes, until, serial };
             if let Some(stream) = self.streams.get_mut(&id) {
                 stream.bytes += bytes;
             }
@@ -424,8 +429,10 @@ impl StreamRegistry {
         self.serial
     }
 
-    pub(super) fn product_of(&self, id: JobId) -> Option<&ProductId> {
-        self.held.get(&id).map(|held| &held.key.product)
+    pub(super) fn owner_of(&self, id: JobId) -> Option<TopicOwner> {
+        let held = self.held.get(&id)?;
+        let (product, worker) = (held.key.product.clone(), Some(held.worker.clone()));
+        Some(TopicOwner { product, epoch: held.epoch, worker })
     }
 
     pub(super) fn held_among(&self, jobs: &[JobId]) -> Vec<(JobId, Epoch)> {
@@ -488,8 +495,7 @@ fn reserve(
     for id in &topic.streams {
         let (Some(stream), Some(share)) = (streams.get(id), shares.get_mut(id)) else { continue };
         let among = (*share).max(1);
-        let (slots, bytes) =
-            (stream.free().div_ceil(among), stream.free_bytes().div_ceil(u64::from(among)));
+        let (slots, bytes) = (stream.free().div_ceil(among), stream.free_bytes().div_ceil(u64::from(among)));
         *share -= 1;
         if slots > 0 {
             free.push(Reserved { stream: *id, slots, bytes });

@@ -188,7 +188,7 @@ impl Tail {
             _ => event.pos.0,
         };
         let spelled = SseEvent::default().id(id.to_string()).event(event.kind.as_str());
-        let json = serde_json::to_string(&wire::Event::from(event));
+        let json = serde_json::to_string(&wire::Event::from(&*self.caller.sight().of_event(event)));
         let json = json.map_err(|error| Problem::internal(&error.to_string()))?;
         let size = json.len();
         Ok((spelled.data(json), size))

@@ -29,6 +29,7 @@ mod readers;
 mod remedies;
 mod reviews;
 mod room;
+mod sight;
 mod site;
 mod strangers;
 mod streams;

@@ -37,7 +37,10 @@ async fn the_artifacts_of_a_job_are_bounded_together() {
     over.refused(413, "payload_too_large", text).await;
     assert_eq!(artifacts(&world, &job).await, 1);
     put(&world, &job, &token, "a").body("text/plain", file(MIB)).gives(201).await;
-    put(&world, &job, &token, "b").body("text/plain", "x").refused(413, "payload_too_large", "together").await;
+    put(&world, &job, &token, "b")
+        .body("text/plain", "x")
+        .refused(413, "payload_too_large", "together")
+        .await;
     let other = world.building("demo", "f-1", "b").await;
     put(&world, &other, &token, "a").body("text/plain", file(MIB)).gives(201).await;
 }
@@ -46,8 +49,7 @@ async fn the_artifacts_of_a_job_are_bounded_together() {
 async fn the_artifacts_of_a_product_can_be_bounded() {
     let world = World::start().await;
     let token = world.factory("f-1", &[]).await;
-    let (one, two) =
-        (world.building("demo", "f-1", "a").await, world.building("demo", "f-1", "b").await);
+    let (one, two) = (world.building("demo", "f-1", "a").await, world.building("demo", "f-1", "b").await);
     let elsewhere = world.building("other", "f-1", "c").await;
     set(&world, "artifact_product_mib", 1).await;
     let file = vec![b'x'; 700 * 1024];
@@ -171,7 +173,9 @@ async fn enqueues_have_a_rate_per_product() {
         let path = "/api/fleet/topics/mail/jobs";
         world.post(path).token(&world.admin).header("x-product-id", product).json(jobs)
     };
-    futures::stream::iter(0..60).for_each_concurrent(8, |_| async { drop(enqueue("alpha").gives(201).await) }).await;
+    futures::stream::iter(0..60)
+        .for_each_concurrent(8, |_| async { drop(enqueue("alpha").gives(201).await) })
+        .await;
     enqueue("alpha").refused(429, "too_many_requests", "`enqueues_per_second`").await;
     enqueue("beta").gives(201).await;
     world.clock.advance(std::time::Duration::from_secs(1));
@@ -187,8 +191,11 @@ async fn the_typed_client_waits_for_its_turn() {
     for _ in 0..60 {
         world.post(path).token(&world.admin).json(json!({"payload": 1})).gives(201).await;
     }
-    let options =
-        ClientOptions { url: world.url.clone(), token: Some(world.admin.clone()), ..ClientOptions::default() };
+    let options = ClientOptions {
+        url: world.url.clone(),
+        token: Some(world.admin.clone()),
+        ..ClientOptions::default()
+    };
     let client = Client::new(options).unwrap();
     let waiting = tokio::spawn(async move {
         let job = serde_json::from_value(json!({"payload": 2})).unwrap();

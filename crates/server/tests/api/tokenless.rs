@@ -51,8 +51,7 @@ async fn health_watches_are_bounded_in_number() {
 
 #[tokio::test]
 async fn a_health_watch_ends_after_its_time_and_can_be_opened_again() {
-    let options =
-        ServerOptions { tokenless_longest: Duration::from_millis(100), ..ServerOptions::default() };
+    let options = ServerOptions { tokenless_longest: Duration::from_millis(100), ..ServerOptions::default() };
     let world = World::start_with(options).await;
     let mut health = health(&world).await;
     for _ in 0..2 {

@@ -167,8 +167,7 @@ impl<D: Driver> ArtifactReads for SqlBackend<D> {
 
     async fn artifact_bytes(&self, product: &ProductId) -> Result<u64> {
         let sql = "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM artifacts WHERE product_id = $1";
-        let query =
-            Query { sql: sql.to_owned(), values: vec![text(product)], table: &rows::ARTIFACT_BYTES };
+        let query = Query { sql: sql.to_owned(), values: vec![text(product)], table: &rows::ARTIFACT_BYTES };
         Ok(self.driver.query(query, rows::artifact_bytes).await?.pop().unwrap_or(0))
     }
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use giga_coordinator::{Dealt, NewTopicWork, OpenStream};
-use giga_domain::{JobId, limits};
 use giga_domain::topic::{Outcome, TopicStage};
+use giga_domain::{JobId, limits};
 
 use crate::topics::world::{World, enqueue, ids, taken, work};
 
@@ -108,9 +108,9 @@ async fn what_was_dealt_to_a_stream_that_is_gone_is_ready_again_at_once() {
 #[tokio::test]
 async fn a_message_is_cut_by_count_and_by_bytes_and_loses_nothing() {
     let world = World::by_hand().await;
-    let mut jobs: Vec<_> = (0..4).map(|_| crate::topics::world::work("mail")).collect();
+    let mut jobs: Vec<_> = (0..4).map(|_| work("mail")).collect();
     jobs[1].payload = vec![0; 100];
-    let all = crate::topics::world::enqueue(&world.coordinator, jobs).await;
+    let all = enqueue(&world.coordinator, jobs).await;
     let mut stream = world.open("w1", &["mail"], 10);
     world.claim().await;
     assert_eq!(ids(&stream.next(10, 50).await.unwrap()), all[..1], "the next is too large to go with it");
