@@ -52,8 +52,31 @@ async fn ask_for_everything(world: &World) -> TcpStream {
     socket
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_readers_that_never_read_cost_little_and_hold_nobody_up() {
+/// Set for the process that is measured.
+const ALONE: &str = "GIGA_TEST_ALONE";
+
+/// In a process of its own, because memory is counted per process and other tests use some.
+#[test]
+fn a_thousand_readers_that_never_read_cost_little_and_hold_nobody_up() {
+    if std::env::var_os(ALONE).is_some() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        return runtime.worker_threads(2).enable_all().build().unwrap().block_on(a_thousand_readers());
+    }
+    let name = "readers::a_thousand_readers_that_never_read_cost_little_and_hold_nobody_up";
+    let measured = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([name, "--exact", "--nocapture"])
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&measured.stdout);
+    assert!(
+        measured.status.success() && said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&measured.stderr)
+    );
+}
+
+async fn a_thousand_readers() {
     let world = World::start().await;
     events(&world, 5).await;
     let before = memory();
