@@ -1,11 +1,12 @@
 //! Artifacts in an object store; a folder is one. No file ever stands in memory whole, neither on its way in nor out.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures::stream::Fuse;
 use futures::{StreamExt, stream};
 use giga_ports::blobs::{ByteStream, FileLabels};
@@ -15,18 +16,31 @@ use object_store::path::Path as Key;
 use object_store::signer::Method;
 use object_store::{
     Attribute, Attributes, Error, MultipartUpload, ObjectStoreExt, PutMultipartOptions, PutOptions,
-    PutPayload,
+    PutPayload, PutPayloadMut,
 };
+use tokio::sync::Semaphore;
 
 use crate::bucket::Bucket;
+use crate::folder_logs::free_bytes;
 
 /// What is larger goes up in parts of this size, and everything comes down so. Some stores want all parts but the last
 /// to be of one size, none takes less than 5 MiB, and with ten thousand of them a part is large enough for 80 GiB.
 const PART: usize = 8 * 1024 * 1024;
+/// A folder takes parts of any size.
+const FOLDER_PART: usize = 256 * 1024;
+/// A part grows by blocks of this size, so that a body that has only begun costs what has come of it.
+const BLOCK: usize = 64 * 1024;
+/// What all uploads together may hold in memory. Whoever comes when it is used up waits, its bytes unread.
+const IN_MEMORY: usize = 128 * 1024 * 1024;
+const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Clone)]
 pub struct ObjectArtifacts {
     bucket: Bucket,
+    part: usize,
+    /// One for each part that may be in memory.
+    parts: Arc<Semaphore>,
+    folder: Option<PathBuf>,
 }
 
 impl ObjectArtifacts {
@@ -35,11 +49,16 @@ impl ObjectArtifacts {
         std::fs::create_dir_all(folder).map_err(BlobError::unavailable)?;
         let store = LocalFileSystem::new_with_prefix(folder).map_err(BlobError::unavailable)?;
         // A job that is gone leaves no empty folders behind.
-        Ok(Self { bucket: Bucket::folder(store.with_automatic_cleanup(true)) })
+        let bucket = Bucket::folder(store.with_automatic_cleanup(true));
+        Ok(Self { folder: Some(folder.to_owned()), ..Self::new(bucket, FOLDER_PART) })
     }
 
     pub(crate) fn bucket(bucket: Bucket) -> Self {
-        Self { bucket }
+        Self::new(bucket, PART)
+    }
+
+    fn new(bucket: Bucket, part: usize) -> Self {
+        Self { bucket, part, parts: Arc::new(Semaphore::new(IN_MEMORY / part)), folder: None }
     }
 
     fn attributes(&self, labels: &FileLabels) -> Attributes {
@@ -55,7 +74,7 @@ impl ObjectArtifacts {
         &self,
         name: &str,
         attributes: Attributes,
-        first: Bytes,
+        first: PutPayload,
         mut source: Parts,
     ) -> Result<u64, BlobError> {
         let options = PutMultipartOptions { attributes, ..PutMultipartOptions::default() };
@@ -69,19 +88,19 @@ impl ObjectArtifacts {
         sent
     }
 
-    /// One after the other, so that an upload costs the memory of two parts, however large it is.
+    /// One after the other, so that an upload costs the memory of one part, however large it is.
     async fn send_parts(
         &self,
         name: &str,
         upload: &mut dyn MultipartUpload,
-        first: Bytes,
+        first: PutPayload,
         source: &mut Parts,
     ) -> Result<u64, BlobError> {
         let mut size = 0;
         let mut next = Some(first);
         while let Some(part) = next {
-            size += part.len() as u64;
-            upload.put_part(part.into()).await.map_err(|error| self.bucket.error(name, error))?;
+            size += part.content_length() as u64;
+            upload.put_part(part).await.map_err(|error| self.bucket.error(name, error))?;
             next = source.next().await?;
         }
         upload.complete().await.map_err(|error| self.bucket.error(name, error))?;
@@ -92,36 +111,47 @@ impl ObjectArtifacts {
 /// A stream, cut into parts of one size.
 struct Parts {
     source: Fuse<ByteStream>,
-    kept: BytesMut,
+    size: usize,
+    /// What has come and did not fit into the last part.
+    rest: Bytes,
 }
 
 impl Parts {
-    /// `None` at the end; a stream without bytes has no part.
-    async fn next(&mut self) -> Result<Option<Bytes>, BlobError> {
-        while self.kept.len() < PART {
-            match self.source.next().await {
-                Some(piece) => self.kept.extend_from_slice(&piece?),
-                None if self.kept.is_empty() => return Ok(None),
-                None => return Ok(Some(self.kept.split().freeze())),
+    /// `None` at the end; a stream without bytes has no part. Bytes are copied: a piece of three bytes may be a view into
+    /// a buffer of many.
+    async fn next(&mut self) -> Result<Option<PutPayload>, BlobError> {
+        let mut part = PutPayloadMut::new().with_block_size(BLOCK.min(self.size));
+        while part.content_length() < self.size {
+            if self.rest.is_empty() {
+                match self.source.next().await {
+                    Some(piece) => self.rest = piece?,
+                    None => break,
+                }
             }
+            let fits = self.rest.len().min(self.size - part.content_length());
+            part.extend_from_slice(&self.rest.split_to(fits));
         }
-        Ok(Some(self.kept.split_to(PART).freeze()))
+        Ok(Some(part).filter(|part| !part.is_empty()).map(PutPayloadMut::freeze))
     }
 }
 
 #[async_trait]
 impl Artifacts for ObjectArtifacts {
     async fn put(&self, name: &str, labels: &FileLabels, bytes: ByteStream) -> Result<u64, BlobError> {
+        let room = tokio::time::timeout(LONGEST_WAIT, self.parts.acquire()).await;
+        let Ok(Ok(_room)) = room else {
+            return Err(BlobError::Busy("too many uploads at once; try again"));
+        };
         let attributes = self.attributes(labels);
-        let mut source = Parts { source: bytes.fuse(), kept: BytesMut::new() };
+        let mut source = Parts { source: bytes.fuse(), size: self.part, rest: Bytes::new() };
         let first = source.next().await?.unwrap_or_default();
-        if first.len() == PART {
+        if first.content_length() == self.part {
             return self.put_parts(name, attributes, first, source).await;
         }
-        let size = first.len() as u64;
+        let size = first.content_length() as u64;
         let options = PutOptions { attributes, ..PutOptions::default() };
         let key = self.bucket.key(name);
-        let put = self.bucket.store.put_opts(&key, PutPayload::from_bytes(first), options);
+        let put = self.bucket.store.put_opts(&key, first, options);
         put.await.map(|_| size).map_err(|error| self.bucket.error(name, error))
     }
 
@@ -175,6 +205,10 @@ impl Artifacts for ObjectArtifacts {
         let put = self.bucket.store.put(&key, PutPayload::from_static(b"giga was here\n")).await;
         put.map_err(|error| self.bucket.error(name, error))?;
         self.delete(name).await
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        self.folder.as_deref().and_then(free_bytes)
     }
 }
 

@@ -43,6 +43,11 @@ impl Logs for FolderLogs {
         blocking(move || read(&path, offset, limit)).await
     }
 
+    async fn cut(&self, job: JobId, epoch: Epoch, from: u64) -> Result<(), BlobError> {
+        let path = self.path(job, epoch);
+        blocking(move || cut(&path, from)).await
+    }
+
     async fn remove(&self, job: JobId) -> Result<(), BlobError> {
         let folder = self.folder.join(job.to_string());
         blocking(move || match std::fs::remove_dir_all(&folder) {
@@ -51,6 +56,16 @@ impl Logs for FolderLogs {
         })
         .await
     }
+
+    fn free_bytes(&self) -> Option<u64> {
+        free_bytes(&self.folder)
+    }
+}
+
+/// On the disk of the folder, or of the nearest one above it that is there.
+pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
+    let stat = folder.ancestors().find_map(|folder| rustix::fs::statvfs(folder).ok())?;
+    Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
 fn append(path: &Path, offset: u64, bytes: &[u8]) -> Result<u64, BlobError> {
@@ -67,10 +82,19 @@ fn append(path: &Path, offset: u64, bytes: &[u8]) -> Result<u64, BlobError> {
     let known = usize::try_from(length - offset).unwrap_or(usize::MAX).min(bytes.len());
     let new = &bytes[known..];
     if length + new.len() as u64 > limits::LOG_BYTES {
-        return Err(BlobError::TooLarge { what: "the log", limit: limits::LOG_BYTES });
+        return Err(BlobError::TooLarge { what: "the log", limit: limits::LOG_BYTES, remedy: None });
     }
     file.write_all(new).map_err(BlobError::unavailable)?;
     Ok(length + new.len() as u64)
+}
+
+fn cut(path: &Path, from: u64) -> Result<(), BlobError> {
+    let file = OpenOptions::new().write(true).open(path).map_err(BlobError::unavailable)?;
+    file.lock().map_err(BlobError::unavailable)?;
+    if file.metadata().map_err(BlobError::unavailable)?.len() > from {
+        file.set_len(from).map_err(BlobError::unavailable)?;
+    }
+    Ok(())
 }
 
 fn read(path: &Path, offset: u64, limit: usize) -> Result<LogSlice, BlobError> {

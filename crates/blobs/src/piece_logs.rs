@@ -209,7 +209,7 @@ impl Logs for PieceLogs {
                 return Ok(known.length);
             }
             if known.length + new.len() as u64 > limits::LOG_BYTES {
-                return Err(BlobError::TooLarge { what: "the log", limit: limits::LOG_BYTES });
+                return Err(BlobError::TooLarge { what: "the log", limit: limits::LOG_BYTES, remedy: None });
             }
             if self.put_new(log, known.length, new).await? {
                 known = Known { length: known.length + new.len() as u64, small: known.small + 1 };
@@ -225,6 +225,19 @@ impl Logs for PieceLogs {
         }
         let reason = "other writers were faster every time; try again".to_owned();
         Err(BlobError::Unavailable { reason, source: None })
+    }
+
+    /// A piece that was merged with earlier ones stays.
+    async fn cut(&self, job: JobId, epoch: Epoch, from: u64) -> Result<(), BlobError> {
+        let log = (job, epoch);
+        for piece in self.pieces(log).await?.into_iter().rev().take_while(|piece| piece.start >= from) {
+            match self.bucket.store.delete(&piece.key).await {
+                Err(Error::NotFound { .. }) | Ok(()) => {}
+                Err(other) => return Err(self.bucket.error(piece.key.as_ref(), other)),
+            }
+        }
+        self.forget(job);
+        Ok(())
     }
 
     async fn read(&self, job: JobId, epoch: Epoch, offset: u64, limit: usize) -> Result<LogSlice, BlobError> {

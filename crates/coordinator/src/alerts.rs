@@ -12,7 +12,7 @@ use giga_scheduler::{Fix, Remedy, Snapshot, routable};
 
 use crate::view::FailedMerge;
 use crate::view::{ViewState, Whom};
-use crate::{Coordinator, Error};
+use crate::{Coordinator, Error, Sight};
 
 /// A message to a webhook or tracker that has waited for so long is worth a look, retries or not.
 const EFFECTS_WAIT_LONG: Duration = Duration::from_mins(15);
@@ -113,18 +113,31 @@ impl Alert {
 impl Coordinator {
     /// What somebody should look at, worst first.
     pub async fn alerts(&self) -> Result<Vec<Alert>, Error> {
+        self.alerts_for(&Sight::Everything).await
+    }
+
+    /// The same from what a caller may see.
+    pub async fn alerts_for(&self, sight: &Sight) -> Result<Vec<Alert>, Error> {
         self.fleet.refresh().await?;
         self.fleet.refresh_stale_heartbeats().await?;
         let effects = self.core.store.read().effect_counts().await?;
         let now = self.core.store_now();
         let mut state = self.fleet.view.lock();
-        let snapshot = self.fleet.snapshot(&state, now, Whom::Everyone);
+        let mut snapshot = self.fleet.snapshot(&state, now, Whom::Everyone);
+        sight.cut(&mut snapshot, &state.tenants, None);
         let mut alerts = of_effects(&effects, now);
         alerts.extend(state.tenants.budgets().filter_map(|budget| of_budget(budget, now)));
         alerts.extend(of_queue(&mut state, &snapshot, now));
         alerts.extend(self.of_factories(&state, &snapshot));
         alerts.extend(of_merges(&mut state, now));
         alerts.extend(of_dead_letters(&mut state, now));
+        alerts.retain(|alert| match (&alert.product, &alert.factory) {
+            (Some(product), _) => sight.allows(product),
+            // Those that the picture shows.
+            (None, Some(_)) => true,
+            // Counted over all products.
+            (None, None) => *sight == Sight::Everything,
+        });
         alerts
             .sort_by(|a, b| (a.kind, a.since, &a.factory, a.job).cmp(&(b.kind, b.since, &b.factory, b.job)));
         Ok(alerts)

@@ -11,6 +11,7 @@ use giga_ports::{Broker, BrokerError, Clock, Randomness, Store};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::admission::Admission;
 use crate::store_clock::StoreClock;
 use crate::{Metrics, Options, Ports};
 
@@ -27,6 +28,7 @@ pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) store_clock: StoreClock,
     pub(crate) metrics: Metrics,
+    pub(crate) admission: Admission,
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -42,6 +44,7 @@ impl Core {
             options,
             store_clock: StoreClock::default(),
             metrics: Metrics::default(),
+            admission: Admission::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }

@@ -45,8 +45,8 @@ pub enum Error {
     #[error("{0}")]
     Unroutable(Unroutable),
     /// Only where the flag `foreign_repos` does not route it; otherwise it is a warning.
-    #[error("repo: `{repo}` belongs to product `{owner}`; submit the job there, or ask its owner")]
-    ForeignRepo { repo: String, owner: giga_domain::ProductId },
+    #[error("{0}")]
+    ForeignRepo(crate::ForeignRepo),
     /// The same, about one of many.
     #[error("{field}: {error}")]
     At { field: String, error: Box<Error> },
@@ -62,6 +62,9 @@ pub enum Error {
         since: giga_domain::Timestamp,
         seen: giga_domain::Timestamp,
     },
+    /// More than is let through at a time.
+    #[error("{reason}")]
+    TooMany { reason: String, retry_after: std::time::Duration },
     #[error("factory {0} has not sent a heartbeat yet; send one first")]
     NoHeartbeat(giga_domain::FactoryId),
 }

@@ -19,7 +19,7 @@ use giga_scheduler::{
 
 use crate::alerts::jobs;
 use crate::view::{Running, ViewState, Whom, job_view, parents_of};
-use crate::{Coordinator, Error};
+use crate::{Coordinator, Error, ForeignRepo, Sight};
 
 /// Of many children, so many are named.
 const MOST_NAMED: usize = 20;
@@ -32,7 +32,7 @@ pub struct DryRun {
     /// Nobody could run it, and `strict` takes no such jobs.
     pub refused: bool,
     /// It is for a repository that another product owns, and would go there all the same.
-    pub foreign_repo: Option<String>,
+    pub foreign_repo: Option<ForeignRepo>,
     /// Where its result would be merged, in the words of the factory that would get it.
     pub merges_into: Option<(FactoryId, String)>,
     /// The job's own cap, for each attempt that its retry policy allows.
@@ -49,6 +49,16 @@ fn standing(summary: impl Into<String>, blockers: Vec<Blocker>, remedies: Vec<Re
 impl Coordinator {
     /// Where the job would run and why, or why it would wait.
     pub async fn dry_run(&self, product: ProductId, manifest: &Manifest) -> Result<DryRun, Error> {
+        self.dry_run_for(&Sight::Everything, product, manifest).await
+    }
+
+    /// The same from what a caller may see.
+    pub async fn dry_run_for(
+        &self,
+        sight: &Sight,
+        product: ProductId,
+        manifest: &Manifest,
+    ) -> Result<DryRun, Error> {
         let foreign_repo = self.foreign_repo(&product, manifest.repos())?;
         let new = self.new_job(product, manifest, String::new()).await?;
         self.fleet.refresh().await?;
@@ -67,9 +77,11 @@ impl Coordinator {
         let view = crate::jobs::preview(&new, now);
         let routable = {
             let state = self.fleet.view.lock();
-            routable(&view, &self.fleet.snapshot(&state, now, Whom::Everyone))
+            let mut snapshot = self.fleet.snapshot(&state, now, Whom::Everyone);
+            sight.cut(&mut snapshot, &state.tenants, Some(&view));
+            routable(&view, &snapshot)
         };
-        let explanation = self.explain_queued(&view, now);
+        let explanation = self.explain_queued(&view, now, sight);
         let attempts = new.spec.retry.attempts();
         Ok(DryRun {
             refused: routable.is_err() && self.fleet.flag("strict") == true,
@@ -106,14 +118,23 @@ impl Coordinator {
 
     /// Why the job is where it is, and what would move it.
     pub async fn explain(&self, id: JobId) -> Result<(Job, Explanation), Error> {
+        self.explain_for(&Sight::Everything, id).await
+    }
+
+    /// The same from what a caller may see.
+    pub async fn explain_for(&self, sight: &Sight, id: JobId) -> Result<(Job, Explanation), Error> {
         self.fleet.refresh().await?;
         self.fleet.refresh_stale_heartbeats().await?;
         let job = self.core.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
         let explanation = match (job.stage(), job.spec.kind) {
-            (Stage::Queued, _) => self.explain_queued(&self.planned_view(&job).await?, self.core.store_now()),
-            (Stage::Blocked | Stage::Failed, JobKind::Composite) => self.explain_composite(&job).await?,
-            (Stage::Blocked, JobKind::Agent) => self.explain_blocked(&job).await?,
-            _ => explain_unqueued(&job),
+            (Stage::Queued, _) => {
+                self.explain_queued(&self.planned_view(&job).await?, self.core.store_now(), sight)
+            }
+            (Stage::Blocked | Stage::Failed, JobKind::Composite) => {
+                self.explain_composite(&job, sight).await?
+            }
+            (Stage::Blocked, JobKind::Agent) => self.explain_blocked(&job, sight).await?,
+            _ => explain_unqueued(&job, |other| self.is_seen(sight, other)),
         };
         Ok((job, explanation))
     }
@@ -129,15 +150,27 @@ impl Coordinator {
         view.ok_or_else(|| StoreError::broken_because("a queued job has no place in the queue").into())
     }
 
-    fn explain_queued(&self, view: &JobView, now: Timestamp) -> Explanation {
+    fn explain_queued(&self, view: &JobView, now: Timestamp, sight: &Sight) -> Explanation {
         let mut state = self.fleet.view.lock();
         let policy = state.policy(now, Whom::Everyone);
-        let snapshot = self.fleet.snapshot(&state, now, Whom::Everyone);
+        let mut snapshot = self.fleet.snapshot(&state, now, Whom::Everyone);
+        sight.cut(&mut snapshot, &state.tenants, Some(view));
         let explanation = explain(view, &state.queue, &snapshot, now, &policy);
-        with_preemption(explanation, &state, view, &snapshot, now, &policy)
+        with_preemption(explanation, &state, view, &snapshot, now, &policy, sight)
     }
 
-    async fn explain_blocked(&self, job: &Job) -> Result<Explanation, Error> {
+    /// May the caller know of this job, as far as it is known here?
+    fn is_seen(&self, sight: &Sight, job: JobId) -> bool {
+        if *sight == Sight::Everything {
+            return true;
+        }
+        let state = self.fleet.view.lock();
+        let product = state.queue.get(job).map(|view| &view.product);
+        let product = product.or_else(|| state.running.get(&job).map(|running| &running.product));
+        product.is_some_and(|product| sight.allows(product))
+    }
+
+    async fn explain_blocked(&self, job: &Job, sight: &Sight) -> Result<Explanation, Error> {
         let deps = self.core.store.read().jobs_by_id(&job.spec.deps).await?;
         let mut open: Vec<&Job> = deps.iter().filter(|dep| dep.stage() != Stage::Shipped).collect();
         open.sort_by_key(|dep| dep.id);
@@ -150,13 +183,21 @@ impl Coordinator {
             jobs(job.spec.deps.len()),
             open.len()
         );
-        let blockers = open.iter().map(|dep| named(BlockerCode::Dependency, dep)).collect();
-        let remedies = open.iter().filter_map(|dep| remedy_for_dep(dep)).collect();
+        let blocker = |dep: &&Job| match sight.allows(&dep.product) {
+            true => named(BlockerCode::Dependency, dep),
+            false => {
+                let message = format!("{}: {}, a job of another product", dep.id, dep.stage().label());
+                Blocker::new(BlockerCode::Dependency, message)
+            }
+        };
+        let blockers = open.iter().map(blocker).collect();
+        let seen = open.iter().filter(|dep| sight.allows(&dep.product));
+        let remedies = seen.filter_map(|dep| remedy_for_dep(dep)).collect();
         Ok(standing(summary, blockers, remedies))
     }
 
     /// Why a composite that waits, or that failed, is where it is.
-    async fn explain_composite(&self, job: &Job) -> Result<Explanation, Error> {
+    async fn explain_composite(&self, job: &Job, sight: &Sight) -> Result<Explanation, Error> {
         let filter = JobFilter { parent: Some(job.id), ..JobFilter::default() };
         let mut children = self.core.store.read().list_jobs(&filter, None, limits::DAG_JOBS).await?;
         children.sort_by_key(|child| child.id);
@@ -179,7 +220,7 @@ impl Coordinator {
         };
         // Once there are children, its deps are theirs.
         let mut why = if children.is_empty() {
-            Explanation { summary, ..self.explain_blocked(job).await? }
+            Explanation { summary, ..self.explain_blocked(job, sight).await? }
         } else {
             standing(summary, Vec::new(), Vec::new())
         };
@@ -202,12 +243,18 @@ fn with_preemption(
     snapshot: &Snapshot,
     now: Timestamp,
     policy: &Policy,
+    sight: &Sight,
 ) -> Explanation {
     let for_it = |running: &Running| running.evict.filter(|evict| evict.for_job == Some(job.id));
     let asked = state.running.iter().find_map(|(id, running)| Some((id, running, for_it(running)?)));
     if let Some((victim, running, evict)) = asked {
+        let victim = if sight.allows(&running.product) {
+            format!("job {victim}")
+        } else {
+            "a job of another product".to_owned()
+        };
         let message = format!(
-            "job {victim} was asked to give up its seat on {} for it, by {} at the latest",
+            "{victim} was asked to give up its seat on {} for it, by {} at the latest",
             running.factory, evict.deadline
         );
         explanation.summary = format!("waiting for a seat: {message}");
@@ -218,8 +265,10 @@ fn with_preemption(
         return explanation;
     }
     if let Some(victim) = preemption_victim(job, &state.running_jobs(), snapshot, now, policy) {
+        let seen = state.running.get(&victim).is_some_and(|running| sight.allows(&running.product));
+        let victim = if seen { format!("job {victim}") } else { "a job of another product".to_owned() };
         let message =
-            format!("let critical jobs take the seats of less urgent ones: job {victim} would be preempted");
+            format!("let critical jobs take the seats of less urgent ones: {victim} would be preempted");
         explanation.remedies.insert(0, Remedy::fix(message, Fix::SwitchOn("preemption")));
     }
     explanation
@@ -294,7 +343,7 @@ fn why_no_retry(job: &Job) -> String {
 }
 
 /// Why a job that waits for no factory and for no other job is where it is.
-fn explain_unqueued(job: &Job) -> Explanation {
+fn explain_unqueued(job: &Job, is_seen: impl Fn(JobId) -> bool) -> Explanation {
     let id = job.id;
     match job.stage() {
         stage @ (Stage::Assigned | Stage::Building) => {
@@ -304,7 +353,8 @@ fn explain_unqueued(job: &Job) -> Explanation {
             });
             let asked = job.lease().and_then(|lease| lease.evict).map(|evict| {
                 let why = match evict.for_job {
-                    Some(job) => format!("job {job} needs the seat"),
+                    Some(job) if is_seen(job) => format!("job {job} needs the seat"),
+                    Some(_) => "a job of another product needs the seat".to_owned(),
                     None => "its product's budget is paused".to_owned(),
                 };
                 format!(", and it was asked to stop by {}: {why}", evict.deadline)

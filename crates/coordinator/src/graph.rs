@@ -10,11 +10,11 @@ use giga_domain::stage::PerStage;
 use giga_domain::{Actor, Holder, Job, JobId, ProductId, Stage, Usd, graph, limits};
 use giga_ports::StoreError;
 use giga_ports::store::{NewJob, Submit, Submitted};
-use giga_scheduler::{Unroutable, routable};
+use giga_scheduler::{JobView, Snapshot, Unroutable, routable};
 
 use crate::jobs::preview;
-use crate::view::Whom;
-use crate::{Coordinator, Error, FieldProblem, SubmitAnswer};
+use crate::view::{ViewState, Whom};
+use crate::{Coordinator, Error, FieldProblem, Sight, SubmitAnswer};
 
 /// One job of many.
 #[derive(Debug, Clone)]
@@ -206,6 +206,7 @@ impl Coordinator {
             };
             self.unless_made_before(new, refusal).await?;
         }
+        self.admit(&jobs).await?;
         let stored = self.core.store.submit(Submit { jobs: jobs.clone(), actor }).await;
         let stored = stored.map_err(|error| explain_refusal(listed, &jobs, error))?;
         let answers = stored.into_iter().zip(routable).zip(foreign_repos);
@@ -233,7 +234,10 @@ impl Coordinator {
             let each = jobs.iter().map(|new| match new.spec.kind {
                 // Never placed anywhere.
                 JobKind::Composite => Ok(()),
-                JobKind::Agent => routable(&preview(new, now), &snapshot),
+                JobKind::Agent => {
+                    let view = preview(new, now);
+                    routable(&view, &snapshot).map_err(|_| told_to_its_product(&view, &snapshot, &state))
+                }
             });
             each.collect::<Vec<_>>()
         };
@@ -304,6 +308,19 @@ fn more_than(parent: &Job, child: &Manifest) -> Option<(&'static str, String)> {
         let most = parent.spec.priority.as_str();
         ("priority", format!("must be {most} at most, like that of the job that it comes from"))
     })
+}
+
+/// Why nobody could run it, from what the people of its own product may see.
+fn told_to_its_product(job: &JobView, snapshot: &Snapshot, state: &ViewState) -> Unroutable {
+    if snapshot.factories.is_empty() {
+        return Unroutable::NoFactories;
+    }
+    let mut cut = snapshot.clone();
+    Sight::Products(vec![job.product.clone()]).cut(&mut cut, &state.tenants, Some(job));
+    match routable(job, &cut) {
+        Err(Unroutable::NoFactories) | Ok(()) => Unroutable::Product(job.product.clone()),
+        Err(other) => other,
+    }
 }
 
 fn check_size(listed: Listed<'_>) -> Result<(), Error> {

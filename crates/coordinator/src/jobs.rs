@@ -12,7 +12,7 @@ use giga_ports::store::{Hold, NewJob, Steer, Submit, Submitted};
 use giga_scheduler::{JobView, Unroutable, routable};
 
 use crate::view::Whom;
-use crate::{Coordinator, Error, FieldProblem};
+use crate::{Coordinator, Error, FieldProblem, ForeignRepo};
 
 #[derive(Debug, Clone)]
 pub struct SubmitRequest {
@@ -30,7 +30,7 @@ pub struct SubmitAnswer {
     /// Could any factory of today's fleet ever run it?
     pub routable: Result<(), Unroutable>,
     /// It is for a repository that another product owns, and goes there all the same.
-    pub foreign_repo: Option<String>,
+    pub foreign_repo: Option<ForeignRepo>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +64,7 @@ impl Coordinator {
             }
             (Ok(foreign), _) => foreign,
         };
+        self.admit(std::slice::from_ref(&new)).await?;
         let mut answers = self.core.store.submit(Submit { jobs: vec![new], actor }).await?;
         let (job, created) = match answers.pop() {
             Some(Submitted::Created(job)) => (job, true),

@@ -4,6 +4,7 @@
 //! signs of life, known tokens) is a copy that may be old: every decision that counts is made again inside the
 //! store's transaction.
 
+mod admission;
 mod alerts;
 mod artifacts;
 mod backoff;
@@ -28,7 +29,9 @@ mod policies;
 mod products;
 mod profiles;
 mod reconcile;
+mod sight;
 mod store_clock;
+mod strangers;
 mod tokens;
 mod topics;
 mod view;
@@ -51,15 +54,19 @@ pub use logs::LogPiece;
 pub use merges::{MergeHolder, ProposedMerge, TakenMerge};
 pub use metrics::Metrics;
 pub use profiles::KnownProfiles;
+pub use sight::{ForeignRepo, Sight};
+pub use tokens::Identified;
 pub use topics::{
     Dealt, NewTopicWork, OpenStream, ReportStatus, TopicGates, TopicOverview, Topics, WorkerStream,
 };
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use giga_domain::{FeedPos, NodeId};
+use giga_domain::{FeedPos, JobId, NodeId};
 use giga_ports::{Artifacts, Broker, Clock, Logs, Randomness, Store, StoreError, StoreReads, TopicStore};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::claims::ClaimAsk;
@@ -137,6 +144,8 @@ pub struct Coordinator {
 struct Blobs {
     logs: Arc<dyn Logs>,
     artifacts: Arc<dyn Artifacts>,
+    /// How many uploads of each job are under way.
+    uploads: Arc<Mutex<HashMap<JobId, usize>>>,
     /// Rung when any log has grown.
     log_grown: Notify,
 }
@@ -199,7 +208,12 @@ impl Coordinator {
         let topics = Arc::new(Topics::new(core.clone(), fleet.clone(), hints.clone(), ports.topics));
         let followers: [Arc<dyn Follower>; 2] = [dispatch.clone(), effects.clone()];
         fleet.followed_by(followers.iter().map(Arc::downgrade).collect());
-        let blobs = Blobs { logs: ports.logs, artifacts: ports.artifacts, log_grown: Notify::new() };
+        let blobs = Blobs {
+            logs: ports.logs,
+            artifacts: ports.artifacts,
+            uploads: Arc::default(),
+            log_grown: Notify::new(),
+        };
         let coordinator = Self { core, fleet, claims, dispatch, effects, topics, hints, blobs, caches };
         (Arc::new(coordinator), Inbox { asked, hints: waiting })
     }

@@ -33,13 +33,26 @@ impl Coordinator {
             let message = format!("a piece of a log has at most {} bytes", limits::LOG_CHUNK_BYTES);
             return Err(FieldProblem::new("body", message).into());
         }
-        let job = self.core.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
-        // The log belongs to the epoch: whoever loses the lease between this look and the write adds to its own old
-        // log and to nothing else.
-        giga_domain::transition::check_holder(&job, holder).map_err(StoreError::from)?;
+        self.check_disk()?;
+        // Only spares the write: what counts is the look after it.
+        self.check_holds(id, holder).await?;
         let length = self.blobs.logs.append(id, holder.epoch, offset, bytes).await?;
+        if let Err(refused) = self.check_holds(id, holder).await {
+            // Whoever lost the lease meanwhile leaves nothing. What it was told of ends at the offset that it gave.
+            if !matches!(&refused, Error::Store(error) if error.is_transient())
+                && let Err(error) = self.blobs.logs.cut(id, holder.epoch, offset).await
+            {
+                tracing::warn!(%error, job = %id, "what a fenced holder wrote to its log could not be taken back");
+            }
+            return Err(refused);
+        }
         self.blobs.log_grown.notify_waiters();
         Ok(length)
+    }
+
+    async fn check_holds(&self, id: JobId, holder: &Holder) -> Result<(), Error> {
+        let job = self.core.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
+        Ok(giga_domain::transition::check_holder(&job, holder).map_err(StoreError::from)?)
     }
 
     /// From `offset` on, of the newest run that began or of the one that is named. With nothing new to say it waits up

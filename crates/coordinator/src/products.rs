@@ -9,7 +9,7 @@ use giga_domain::{Actor, Factory, Product, ProductId, ProductSettings, Rev, limi
 use giga_ports::store::SetProduct;
 
 use crate::view::ViewState;
-use crate::{Coordinator, Error, FieldProblem};
+use crate::{Coordinator, Error, FieldProblem, ForeignRepo};
 
 /// More than this against the others would say nothing that this does not.
 const MOST: f64 = 1e6;
@@ -50,13 +50,19 @@ impl Coordinator {
         &self,
         product: &ProductId,
         mut repos: impl Iterator<Item = &'a str>,
-    ) -> Result<Option<String>, Error> {
+    ) -> Result<Option<ForeignRepo>, Error> {
         let state = self.fleet.view.lock();
         let foreign = |name| state.tenants.owner_of(name).filter(|(owner, _)| *owner != product);
         let of_repo = |repo| std::iter::once(repo).chain(full_names(&state, repo)).find_map(foreign);
-        let Some((owner, repo)) = repos.find_map(of_repo) else { return Ok(None) };
-        let error = Error::ForeignRepo { repo, owner: owner.clone() };
-        if state.flag("foreign_repos") == "route" { Ok(Some(error.to_string())) } else { Err(error) }
+        let Some((asked, (owner, repo))) = repos.find_map(|asked| Some((asked, of_repo(asked)?))) else {
+            return Ok(None);
+        };
+        let foreign = ForeignRepo { asked: asked.to_owned(), repo, owner: owner.clone() };
+        if state.flag("foreign_repos") == "route" {
+            Ok(Some(foreign))
+        } else {
+            Err(Error::ForeignRepo(foreign))
+        }
     }
 }
 

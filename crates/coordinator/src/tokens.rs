@@ -3,21 +3,35 @@
 use giga_ports::store::{IssueToken, RenewToken, RevokeToken};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use giga_domain::token::{Lifetime, Permission, Role, TokenHash, TokenRecord, TokenSecret};
 use giga_domain::{Actor, ProductId, Timestamp, TokenId};
 use tokio::sync::watch;
 
+use crate::strangers::Strangers;
 use crate::{Coordinator, Error, FieldProblem};
 
 /// How long another coordinator's revocation may go unnoticed here. This one's own takes effect at once.
 const REMEMBER: Duration = Duration::from_secs(2);
 const MOST: usize = 10_000;
 
+/// Whom a token stands for, as far as a caller is told.
+#[derive(Debug)]
+pub enum Identified {
+    Known(TokenRecord),
+    Unknown,
+    /// This address has sent so many unknown tokens that the next one is not even looked up.
+    TooMany {
+        retry_after: Duration,
+    },
+}
+
 #[derive(Default)]
 pub(crate) struct TokenCache {
     known: Mutex<Known>,
+    strangers: Strangers,
     /// Raised by every clearing, so that a look-up that began before it cannot bring a revoked token back, and open
     /// streams know when to ask again.
     generation: watch::Sender<u64>,
@@ -33,6 +47,7 @@ impl TokenCache {
     pub(crate) fn clear(&self) {
         let mut known = self.lock();
         known.clear();
+        self.strangers.forget_unknown();
         self.generation.send_modify(|generation| *generation += 1);
     }
 }
@@ -50,9 +65,46 @@ impl Coordinator {
         Ok(token.filter(|token| token.is_live(now)))
     }
 
+    /// The same for a call from this address, which may be an address that guesses. A live token is never held up, with
+    /// one exception: where its address has been sending unknown ones, a token that was issued in the last moments and
+    /// by another coordinator.
+    pub async fn identify(&self, secret: &TokenSecret, peer: IpAddr) -> Result<Identified, Error> {
+        let (hash, now) = (secret.hash(), self.core.clock.now());
+        let tokens = &self.caches.tokens;
+        if !tokens.lock().contains_key(&hash) {
+            let asked = tokens.strangers.ask(hash, peer, now);
+            if let Err(retry_after) = asked
+                && !tokens.strangers.is_listed(hash, now, || self.live_hashes(now)).await?
+            {
+                return Ok(Identified::TooMany { retry_after });
+            }
+            let found = self.authenticate(secret).await?;
+            if found.is_some() && asked.is_ok() {
+                tokens.strangers.was_known(peer);
+            }
+            return Ok(found.map_or(Identified::Unknown, Identified::Known));
+        }
+        Ok(self.authenticate(secret).await?.map_or(Identified::Unknown, Identified::Known))
+    }
+
+    async fn live_hashes(&self, now: Timestamp) -> Result<Vec<TokenHash>, Error> {
+        let tokens = self.core.store.read().tokens().await?;
+        Ok(tokens.iter().filter(|token| token.is_live(now)).map(|token| token.hash).collect())
+    }
+
     async fn look_up(&self, hash: TokenHash, now: Timestamp) -> Result<Option<TokenRecord>, Error> {
+        let strangers = &self.caches.tokens.strangers;
+        if strangers.is_unknown(&hash, now) {
+            return Ok(None);
+        }
         let generation = *self.caches.tokens.generation.borrow();
         let found = self.core.store.read().token_by_hash(&hash).await?;
+        if found.is_none() {
+            let _known = self.caches.tokens.lock();
+            if *self.caches.tokens.generation.borrow() == generation {
+                strangers.remember_unknown(hash, now);
+            }
+        }
         if let Some(token) = &found {
             let mut known = self.caches.tokens.lock();
             if known.len() >= MOST {
@@ -104,6 +156,7 @@ impl Coordinator {
     ) -> Result<(TokenRecord, TokenSecret), Error> {
         let (token, secret) = self.new_token("user", Permission::User { role, products }, label, lifetime);
         self.core.store.issue_token(IssueToken { token: token.clone(), actor }).await?;
+        self.caches.tokens.strangers.forget_unknown();
         Ok((token, secret))
     }
 

@@ -110,6 +110,42 @@ pub const FLAGS: &[FlagDef] = &[
         default: "64",
     },
     FlagDef {
+        name: "artifact_job_mib",
+        about: "How large all artifacts of a job may be together, in MiB",
+        kind: FlagType::Integer { min: 1, max: 1_048_576 },
+        default: "1024",
+    },
+    FlagDef {
+        name: "artifact_product_mib",
+        about: "How large all artifacts of a product may be together, in MiB; 0 sets no limit",
+        kind: FlagType::Integer { min: 0, max: 1_073_741_824 },
+        default: "0",
+    },
+    FlagDef {
+        name: "disk_floor_mib",
+        about: "Refuse logs and artifacts while less than this is free on their disk, in MiB, so that the database keeps room; 0 never refuses",
+        kind: FlagType::Integer { min: 0, max: 1_073_741_824 },
+        default: "256",
+    },
+    FlagDef {
+        name: "submits_per_minute",
+        about: "How many jobs a product may submit per minute, children included; a burst of ten minutes' worth passes at once",
+        kind: FlagType::Integer { min: 1, max: 1_000_000 },
+        default: "6000",
+    },
+    FlagDef {
+        name: "enqueues_per_second",
+        about: "How many topic jobs a product may enqueue per second; a burst of one minute's worth passes at once",
+        kind: FlagType::Integer { min: 1, max: 10_000_000 },
+        default: "100000",
+    },
+    FlagDef {
+        name: "max_queued_jobs",
+        about: "How many jobs of a product may wait or be blocked at once, children included",
+        kind: FlagType::Integer { min: 1, max: 10_000_000 },
+        default: "100000",
+    },
+    FlagDef {
         name: "artifact_retention_hours",
         about: "How long artifacts of ended jobs are kept; 0 keeps them as long as their jobs",
         kind: FlagType::Integer { min: 0, max: 87_600 },

@@ -24,6 +24,7 @@ mod merge;
 pub mod merge_message;
 pub mod product;
 pub mod profile;
+pub mod rate;
 pub mod repo;
 pub mod run;
 pub mod score;

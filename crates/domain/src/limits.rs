@@ -16,6 +16,8 @@ pub const TOPIC_BATCH: usize = 1_000;
 pub const STREAM_TOPICS: usize = 100;
 /// Jobs that one worker may have at once.
 pub const IN_FLIGHT: u32 = 10_000;
+/// Bytes of payload that one worker may have at once, but for a single job that is larger.
+pub const IN_FLIGHT_BYTES: u64 = 64 * 1024 * 1024;
 /// An offer on the broker.
 pub const OFFER_BYTES: usize = 4 * 1024;
 pub const NAME_CHARS: usize = 120;
@@ -49,6 +51,8 @@ pub const LOG_BYTES: u64 = 64 * 1024 * 1024;
 pub const LOG_CHUNK_BYTES: usize = 1024 * 1024;
 /// Artifacts of one job, over all of its runs.
 pub const JOB_ARTIFACTS: usize = 1_000;
+/// Uploads of one job that are under way at once.
+pub const JOB_UPLOADS: usize = 4;
 /// How long a link to an artifact may work, in seconds.
 pub const LINK_SECONDS: u64 = 24 * 3600;
 pub const ARTIFACT_NAME_CHARS: usize = 200;

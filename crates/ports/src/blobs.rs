@@ -17,8 +17,16 @@ use thiserror::Error;
 pub enum BlobError {
     #[error("the log stands at byte {expected}, not {given}; send what follows from there")]
     Gap { expected: u64, given: u64 },
-    #[error("{what} would be larger than {limit} bytes")]
-    TooLarge { what: &'static str, limit: u64 },
+    #[error("{what} would be larger than {limit} bytes{}", remedy.map(|remedy| format!("; {remedy}")).unwrap_or_default())]
+    TooLarge { what: &'static str, limit: u64, remedy: Option<&'static str> },
+    /// Less is free than has to stay free.
+    #[error(
+        "the disk with logs and artifacts has {free_mib} MiB left, and {floor_mib} MiB stay free for the database; free some \
+         space, or lower the flag `disk_floor_mib`"
+    )]
+    NoRoom { free_mib: u64, floor_mib: u64 },
+    #[error("{0}")]
+    Busy(&'static str),
     #[error("there is nothing under `{0}`")]
     NotFound(String),
     /// Whoever sent the bytes stopped before their end.
@@ -57,8 +65,17 @@ pub trait Logs: Send + Sync {
     /// Up to `limit` bytes from `offset` on. A run that wrote nothing has an empty log.
     async fn read(&self, job: JobId, epoch: Epoch, offset: u64, limit: usize) -> Result<LogSlice, BlobError>;
 
+    /// Takes back what stands from there on: it was written while the right to write was lost, and nobody was told that it
+    /// is there.
+    async fn cut(&self, job: JobId, epoch: Epoch, from: u64) -> Result<(), BlobError>;
+
     /// Every log of the job is gone afterwards.
     async fn remove(&self, job: JobId) -> Result<(), BlobError>;
+
+    /// Bytes that are free where logs go; `None` where nobody can say.
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Bytes on their way, piece by piece: a file never has to stand in memory whole.
@@ -97,4 +114,9 @@ pub trait Artifacts: Send + Sync {
 
     /// Writes something small and deletes it again.
     async fn check(&self) -> Result<(), BlobError>;
+
+    /// Bytes that are free where artifacts go; `None` where nobody can say.
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
 }

@@ -142,7 +142,7 @@ topic_store! {
         job(id: JobId) -> Option<TopicJob>;
 
         /// Whose jobs these are; those that there are not are left out. One look, without payloads.
-        products_of(ids: &[JobId]) -> HashMap<JobId, ProductId>;
+        owners_of(ids: &[JobId]) -> HashMap<JobId, TopicOwner>;
 
         /// Newest first. For operators' eyes: in a large store, scheduled, running and done jobs are found by looking through
         /// many others, which may take a while. Dead and ready ones are found at once.
@@ -177,11 +177,22 @@ impl Enqueued {
     }
 }
 
+/// Whose a job is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicOwner {
+    pub product: ProductId,
+    pub epoch: Epoch,
+    /// Who runs it, where somebody does.
+    pub worker: Option<WorkerId>,
+}
+
 #[derive(Debug, Clone)]
 pub struct TopicClaim {
     pub key: TopicKey,
     /// Who has room for how many. Jobs are dealt to them in turn, best first.
     pub workers: Vec<(WorkerId, u32)>,
+    /// Payloads of all jobs together, but for a single job that is larger.
+    pub most_bytes: u64,
     pub lease: Duration,
 }
 

@@ -4,12 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_coordinator::Coordinator;
-use giga_domain::limits;
+use giga_domain::rate::Bucket;
+use giga_domain::{Timestamp, limits};
 use giga_web::Page;
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::live::FeedWatch;
+use crate::handlers::health::StorePing;
+use crate::live::{FeedWatch, TOGETHER};
 use crate::observe::HttpMetrics;
+
+/// Pages of history that all event streams together read at once.
+const EVENT_PAGES: usize = 16;
 
 /// Sizes and times; the defaults suit everyone but tests.
 #[derive(Debug, Clone, Copy)]
@@ -18,12 +26,21 @@ pub struct ServerOptions {
     pub manifest_bytes: usize,
     /// The largest of all other request bodies.
     pub request_bytes: usize,
+    /// How long a client may take to send the head of a request, and how long a connection waits for the next one.
+    pub head_timeout: Duration,
     /// How long a client may take to send its body.
     pub body_timeout: Duration,
     /// How long `/readyz` waits for the store.
     pub ready_timeout: Duration,
     /// The longest `?wait=` of a long poll.
     pub longest_wait: Duration,
+    /// Streams that are open without a token: of everybody together, and of one address.
+    pub tokenless_streams: usize,
+    pub tokenless_per_peer: usize,
+    /// How long such a stream lasts.
+    pub tokenless_longest: Duration,
+    /// Event streams that are open at once.
+    pub event_streams: usize,
     /// How often a quiet event stream says that it is still there.
     pub keep_alive: Duration,
     /// How often the feed is looked at while somebody waits, in case another coordinator wrote to it and its hint was
@@ -40,9 +57,14 @@ impl Default for ServerOptions {
         Self {
             manifest_bytes: limits::MANIFEST_BYTES,
             request_bytes: limits::REQUEST_BYTES,
+            head_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(30),
             ready_timeout: Duration::from_secs(2),
             longest_wait: Duration::from_mins(1),
+            tokenless_streams: 1_000,
+            tokenless_per_peer: 100,
+            tokenless_longest: Duration::from_mins(10),
+            event_streams: 4_000,
             keep_alive: Duration::from_secs(5),
             look_every: Duration::from_secs(30),
             drain: Duration::from_secs(10),
@@ -59,6 +81,14 @@ pub(crate) struct App {
     pub(crate) http: Arc<HttpMetrics>,
     /// Callers reach it by `https://`.
     pub(crate) is_https: bool,
+    pub(crate) store_ping: Arc<StorePing>,
+    /// One for each event stream that may still be opened.
+    pub(crate) event_streams: Arc<Semaphore>,
+    /// One for each page of history that may be read at once.
+    pub(crate) event_pages: Arc<Semaphore>,
+    /// How fast all readers of history together are brought up.
+    pub(crate) history_speed: Arc<Mutex<Bucket>>,
+    started: Instant,
     /// Ends streams and long polls.
     pub(crate) stop: CancellationToken,
 }
@@ -70,6 +100,23 @@ impl App {
         stop: CancellationToken,
     ) -> Self {
         let feed_watch = Arc::new(FeedWatch::new(coordinator.clone(), options.look_every));
-        Self { coordinator, options, feed_watch, http: Arc::default(), is_https: false, stop }
+        Self {
+            coordinator,
+            options,
+            feed_watch,
+            http: Arc::default(),
+            is_https: false,
+            store_ping: Arc::default(),
+            event_streams: Arc::new(Semaphore::new(options.event_streams)),
+            event_pages: Arc::new(Semaphore::new(EVENT_PAGES)),
+            history_speed: Arc::new(Mutex::new(Bucket::full(TOGETHER, Timestamp::ZERO))),
+            started: Instant::now(),
+            stop,
+        }
+    }
+
+    /// What rates go by: it only moves forward.
+    pub(crate) fn since_start(&self) -> Timestamp {
+        Timestamp::ZERO.plus(self.started.elapsed())
     }
 }

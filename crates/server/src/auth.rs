@@ -4,19 +4,33 @@
 //! It knows routes only by their entry in the table, so a route without a rule cannot be reached. It says whether a token
 //! was once valid only to whoever has it whole, and never logs one.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use axum::extract::{Request, State};
+use axum::http::Extensions;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::middleware::Next;
 use axum::response::Response;
+use giga_coordinator::Identified;
 use giga_domain::token::{Role, TokenSecret};
 use giga_domain::{JobToken, ProductId};
 
 use crate::app::App;
 use crate::caller::{Caller, Products, Who};
-use crate::problem::Problem;
+use crate::problem::{Problem, whole_seconds};
 use crate::request::{check, header, query};
 use crate::routes::{Access, Route, Scope};
+
+/// Where the connection comes from, on every request that came over one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
+impl Peer {
+    pub(crate) fn of(extensions: &Extensions) -> Self {
+        extensions.get::<Self>().copied().unwrap_or(Self(IpAddr::V4(Ipv4Addr::UNSPECIFIED)))
+    }
+}
 
 #[derive(Clone)]
 pub(crate) struct GuardState {
@@ -31,7 +45,7 @@ pub(crate) async fn guard(
 ) -> Result<Response, Problem> {
     let route = guarded.route;
     if route.access != Access::Public {
-        let caller = authenticate(&guarded.app, request.headers()).await?;
+        let caller = authenticate(&guarded.app, Peer::of(request.extensions()), request.headers()).await?;
         if !(route.from_inside && matches!(caller.who, Who::Job(_))) {
             admit(route.access, &caller)?;
         }
@@ -43,7 +57,7 @@ pub(crate) async fn guard(
     Ok(next.run(request).await)
 }
 
-pub(crate) async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
+pub(crate) async fn authenticate(app: &App, peer: Peer, headers: &HeaderMap) -> Result<Caller, Problem> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (given.next(), given.next()) else {
         return Err(Problem::unauthenticated(
@@ -64,15 +78,22 @@ pub(crate) async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Calle
     }
     let secret =
         TokenSecret::parse(text.trim()).map_err(|error| Problem::unauthenticated(error.to_string()))?;
-    match app.coordinator.authenticate(&secret).await? {
-        Some(token) => Ok(Caller::new(token, secret)),
-        None => match app.coordinator.ended(&secret) {
+    match app.coordinator.identify(&secret, peer.0).await? {
+        Identified::Known(token) => Ok(Caller::new(token, secret)),
+        Identified::Unknown => match app.coordinator.ended(&secret) {
             Some((id, at)) => Err(Problem::unauthenticated(format!(
                 "the token expired at {at}; an admin can renew it with `giga token renew {id}`, or create another with \
                  `giga token create`"
             ))),
             None => Err(Problem::unauthenticated("the token is unknown, revoked or expired")),
         },
+        Identified::TooMany { retry_after } => {
+            let seconds = whole_seconds(retry_after);
+            let detail = format!(
+                "too many unknown tokens came from this address; check the token, and try again in {seconds} s"
+            );
+            Err(Problem::too_many(detail, retry_after))
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use giga_coordinator::Sight;
 use giga_domain::token::{Permission, Role, TokenRecord, TokenSecret};
 use giga_domain::{Actor, FactoryId, Holder, Job, JobId, ProductId, TokenId};
 
@@ -130,6 +131,14 @@ impl Caller {
                 let own = self.products.listed();
                 Err(Problem::field("x-product-id", format!("say in this header which of {own} is meant")))
             }
+        }
+    }
+
+    /// What it may be told about.
+    pub(crate) fn sight(&self) -> Sight {
+        match &self.products {
+            Products::All => Sight::Everything,
+            Products::Only(own) => Sight::Products(own.clone()),
         }
     }
 

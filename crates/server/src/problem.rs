@@ -3,12 +3,14 @@
 //! Public text is kept apart from internal text: what a store says about itself is logged and never answered.
 //! No handler picks a status of its own for an error.
 
+use std::time::Duration;
+
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use giga_api::wire;
 pub use giga_api::wire::ProblemCode as Code;
-use giga_coordinator::Error;
+use giga_coordinator::{Error, Sight};
 use giga_domain::flag::FlagError;
 use giga_domain::manifest::ManifestError;
 use giga_domain::{JobId, Refusal};
@@ -40,8 +42,10 @@ const fn row(code: Code) -> (StatusCode, &'static str) {
         Code::RangeNotSatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, "No such bytes"),
         Code::UnsupportedMediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "Unsupported media type"),
         Code::Unroutable => (StatusCode::UNPROCESSABLE_ENTITY, "No factory could run it"),
+        Code::TooManyRequests => (StatusCode::TOO_MANY_REQUESTS, "Too many requests"),
         Code::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "Internal error"),
         Code::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "Unavailable"),
+        Code::StorageFull => (StatusCode::INSUFFICIENT_STORAGE, "No room left"),
     }
 }
 
@@ -54,6 +58,7 @@ pub(crate) const fn status(code: Code) -> StatusCode {
 pub(crate) struct Problem {
     code: Code,
     body: Box<wire::Problem>,
+    retry_after: Option<Duration>,
 }
 
 impl Problem {
@@ -66,7 +71,8 @@ impl Problem {
             detail: detail.into(),
             ..wire::Problem::default()
         };
-        Self { code, body: Box::new(body) }
+        let retry_after = matches!(code, Code::Unavailable).then_some(Duration::from_secs(1));
+        Self { code, body: Box::new(body), retry_after }
     }
 
     /// One field, header or parameter was wrong; the message says what would be right.
@@ -118,10 +124,28 @@ impl Problem {
         Self::new(Code::NotFound, format!("there is no factory {id}"))
     }
 
+    /// A refusal of a submit, in words that name nothing which the caller may not see.
+    pub(crate) fn told_to(sight: &Sight, error: Error) -> Self {
+        match error {
+            Error::ForeignRepo(foreign) => Self::new(Code::RepoOwned, foreign.told_to(sight)),
+            Error::At { field, error } => Self::told_to(sight, *error).at(field),
+            other => other.into(),
+        }
+    }
+
     /// Something that should hold did not; the text is for the log only.
     pub(crate) fn internal(text: &str) -> Self {
         tracing::error!(error = text, "a request failed");
         Self::new(Code::Internal, "something went wrong inside the coordinator; its log says what")
+    }
+
+    /// The caller may come again after that.
+    pub(crate) fn too_many(detail: impl Into<String>, retry_after: Duration) -> Self {
+        Self { retry_after: Some(retry_after), ..Self::new(Code::TooManyRequests, detail) }
+    }
+
+    pub(crate) const fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
     }
 
     pub(crate) const fn code(&self) -> Code {
@@ -135,20 +159,24 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = (status(self.code), axum::Json(*self.body)).into_response();
+        let mut body = *self.body;
+        body.retry_after_ms = self.retry_after.map(|wait| whole_seconds(wait).saturating_mul(1_000));
+        let mut response = (status(self.code), axum::Json(body)).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        match self.code {
-            Code::Unavailable => {
-                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
-            }
-            Code::Unauthenticated => {
-                headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"gigafactory\""));
-            }
-            _ => {}
+        if let Some(wait) = self.retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
+        }
+        if self.code == Code::Unauthenticated {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"gigafactory\""));
         }
         response
     }
+}
+
+/// Rounded up: never told to come too early.
+pub(crate) fn whole_seconds(wait: Duration) -> u64 {
+    (wait.as_millis().div_ceil(1_000) as u64).max(1)
 }
 
 impl From<Error> for Problem {
@@ -161,7 +189,7 @@ impl From<Error> for Problem {
                 FlagError::Unknown { .. } => Self::new(Code::NotFound, error.to_string()),
                 FlagError::BadValue { .. } => Self::field("value", error.to_string()),
             },
-            Error::ForeignRepo { .. } => Self::new(Code::RepoOwned, error.to_string()),
+            Error::ForeignRepo(_) => Self::new(Code::RepoOwned, error.to_string()),
             Error::Unroutable(_) => {
                 let detail = format!("{error}; the flag `strict` refuses such jobs");
                 Self::new(Code::Unroutable, detail)
@@ -175,6 +203,7 @@ impl From<Error> for Problem {
             Error::Blob(blob) => blob.into(),
             Error::Effects(effects) => effects.into(),
             Error::FactoryInUse { .. } => Self::new(Code::FactoryInUse, error.to_string()),
+            Error::TooMany { reason, retry_after } => Self::too_many(reason, retry_after),
             Error::NoHeartbeat(_) => Self::new(Code::NoHeartbeat, error.to_string()),
         }
     }
@@ -198,6 +227,11 @@ impl From<BlobError> for Problem {
         match &error {
             BlobError::Gap { .. } => Self::new(Code::LogGap, error.to_string()),
             BlobError::TooLarge { .. } => Self::new(Code::PayloadTooLarge, error.to_string()),
+            BlobError::NoRoom { .. } => {
+                tracing::warn!(%error, "logs and artifacts are refused");
+                Self::new(Code::StorageFull, error.to_string())
+            }
+            BlobError::Busy(_) => Self::too_many(error.to_string(), Duration::from_secs(1)),
             BlobError::BrokeOff(reason) => Self::field("body", reason.clone()),
             BlobError::NotFound(_) => Self::new(Code::NotFound, error.to_string()),
             BlobError::Unavailable { .. } => {

@@ -3,6 +3,7 @@
 //! Nothing is routed here by hand: what is neither in the table nor a gRPC service is the page's (`site`), or 404.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +21,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower_http::add_extension::AddExtension;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::app::{App, ServerOptions};
+use crate::auth::Peer;
 use crate::problem::{Code, Problem};
 use crate::tls::{Listener, Tls};
 use crate::{auth, grpc, observe, routes, site};
@@ -61,7 +64,8 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, _)) => {
-                connections.spawn(welcome(stream, tls.clone(), router.clone(), shutdown.clone()));
+                let guest = Guest { router: router.clone(), head_timeout: options.head_timeout };
+                connections.spawn(welcome(stream, tls.clone(), guest, shutdown.clone()));
             }
             // Out of file descriptors, most likely: others have to end first.
             Err(error) if !is_the_peers(&error) => {
@@ -84,16 +88,33 @@ fn is_the_peers(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionRefused | ConnectionAborted | ConnectionReset)
 }
 
-async fn welcome(stream: TcpStream, tls: Option<Arc<Tls>>, router: Router, shutdown: CancellationToken) {
+/// What every connection is served with.
+struct Guest {
+    router: Router,
+    head_timeout: Duration,
+}
+
+async fn welcome(stream: TcpStream, tls: Option<Arc<Tls>>, guest: Guest, shutdown: CancellationToken) {
     // Answers are small and somebody waits for each: never hold one back to fill a packet.
     let _ = stream.set_nodelay(true);
-    let Some(tls) = tls else { return connection(stream, router, shutdown).await };
+    // Nobody knows yet what it speaks, so that no protocol's own deadline counts.
+    let mut byte = [0];
+    let first = tokio::time::timeout(guest.head_timeout, stream.peek(&mut byte));
+    let has_begun = tokio::select! {
+        first = first => matches!(first, Ok(Ok(1))),
+        () = shutdown.cancelled() => false,
+    };
+    if !has_begun {
+        return;
+    }
+    let peer = Peer(stream.peer_addr().map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.ip()));
+    let Some(tls) = tls else { return connection(stream, peer, guest, shutdown).await };
     let shaken = tokio::select! {
         shaken = tls.accept(stream) => shaken,
         () = shutdown.cancelled() => return,
     };
     match shaken {
-        Ok(Some(stream)) => connection(stream, router, shutdown).await,
+        Ok(Some(stream)) => connection(stream, peer, guest, shutdown).await,
         Ok(None) => {}
         Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
     }
@@ -101,18 +122,22 @@ async fn welcome(stream: TcpStream, tls: Option<Arc<Tls>>, router: Router, shutd
 
 /// HTTP/1 and HTTP/2 on the same port. A peer that died without a word is noticed by HTTP/2 pings, so that a worker's
 /// presence ends with the worker.
-async fn connection<S>(stream: S, router: Router, shutdown: CancellationToken)
+async fn connection<S>(stream: S, peer: Peer, guest: Guest, shutdown: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let Guest { router, head_timeout } = guest;
     let mut builder = Builder::new(TokioExecutor::new());
+    // Whoever says nothing makes room for others.
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(head_timeout);
     builder
         .http2()
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PING_TIMEOUT)
         .max_concurrent_streams(CALLS_AT_ONCE);
-    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
+    let service = TowerToHyperService::new(AddExtension::new(router, peer));
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         ended = served.as_mut() => ended,
         () = shutdown.cancelled() => {

@@ -63,6 +63,8 @@ impl App {
     ) -> wire::Factory {
         let advertised = &factory.advertised;
         let products = factory.scope.products.iter().filter(|p| caller.products.allows(p));
+        let sight = caller.sight();
+        let sees = |repo: &str| self.coordinator.sees_repo(&sight, repo);
         wire::Factory {
             id: factory.id.to_string(),
             state: factory.state.into(),
@@ -71,9 +73,9 @@ impl App {
             capabilities: texts(factory.scope.cut(&advertised.capabilities).iter()),
             advertised: texts(advertised.capabilities.iter()),
             products: texts(products),
-            repos: advertised.repos.iter().map(repo).collect(),
+            repos: advertised.repos.iter().filter(|repo| sees(&repo.name)).map(repo).collect(),
             can_clone: advertised.can_clone,
-            clones: advertised.clones.clone(),
+            clones: advertised.clones.iter().filter(|url| sees(url)).cloned().collect(),
             host: advertised.instance.as_ref().map(|instance| instance.host.clone()),
             seat_limit: advertised.seat_limit,
             seats_used: held.len() as u32,

@@ -180,8 +180,12 @@ impl Bench {
                     .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1))
                     .is_ok()
                 {
-                    let claim =
-                        TopicClaim { key: topic(), workers: workers.clone(), lease: Duration::from_secs(30) };
+                    let claim = TopicClaim {
+                        key: topic(),
+                        workers: workers.clone(),
+                        most_bytes: u64::MAX,
+                        lease: Duration::from_secs(30),
+                    };
                     let held = store.claim(claim).await.expect("it answers");
                     assert_eq!(
                         held.len(),

@@ -1,12 +1,14 @@
-//! One connection to the coordinator, shared by all who clone it. It says what was answered and repeats nothing by itself:
-//! only the caller knows whether an enqueue without a key may be sent twice.
+//! One connection to the coordinator, shared by all who clone it. It says what was answered and repeats nothing by itself,
+//! because only the caller knows whether an enqueue without a key may be sent twice; with one exception: where the
+//! coordinator stored nothing and says when to come again.
 
 use std::fmt;
+use std::time::Duration;
 
 use giga_proto::v1;
 use giga_proto::v1::dispatch_client::DispatchClient;
 use tonic::transport::Channel;
-use tonic::{Status, Streaming};
+use tonic::{Code, Status, Streaming};
 
 use crate::config::Credentials;
 use crate::{Config, Error, Job};
@@ -15,6 +17,9 @@ use crate::{Config, Error, Job};
 pub(crate) const BATCH: usize = 1_000;
 /// Calls stay well below the four megabytes that gRPC servers accept unless told otherwise.
 pub(crate) const CALL_BYTES: usize = 2 * 1024 * 1024;
+
+/// How long an enqueue that comes too fast waits for its turn, all tries together.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Cheap to clone; all clones use one connection, which is made again when it breaks.
 #[derive(Clone)]
@@ -82,8 +87,16 @@ impl Client {
 
     async fn enqueue_batch(&self, jobs: Vec<v1::NewJob>) -> Result<Vec<Enqueued>, Error> {
         let asked = jobs.len();
-        let request = self.credentials.sign(v1::EnqueueRequest { jobs });
-        let answer = self.calls.clone().enqueue(request).await;
+        let mut waited = Duration::ZERO;
+        let answer = loop {
+            let request = self.credentials.sign(v1::EnqueueRequest { jobs: jobs.clone() });
+            let answer = self.calls.clone().enqueue(request).await;
+            // Whoever is told to come later has stored nothing.
+            let wait = answer.as_ref().err().and_then(asks_to_wait);
+            let Some(wait) = wait.filter(|wait| waited + *wait <= LONGEST_WAIT) else { break answer };
+            waited += wait;
+            tokio::time::sleep(wait).await;
+        };
         let jobs = answer.map_err(|status| Error::from_status("Enqueue", &status))?.into_inner().jobs;
         if jobs.len() != asked {
             return Err(no_answer(asked, jobs.len()));
@@ -113,9 +126,16 @@ impl Client {
     }
 }
 
+/// How gRPC spells Retry-After.
+fn asks_to_wait(status: &Status) -> Option<Duration> {
+    let given = status.metadata().get("grpc-retry-pushback-ms")?;
+    let millis = given.to_str().ok()?.parse().ok()?;
+    (status.code() == Code::ResourceExhausted).then(|| Duration::from_millis(millis))
+}
+
 fn no_answer(asked: usize, answered: usize) -> Error {
     let message = format!("{asked} jobs were sent and {answered} answered");
-    Error::Unavailable { call: "Enqueue", code: tonic::Code::Internal, message }
+    Error::Unavailable { call: "Enqueue", code: Code::Internal, message }
 }
 
 impl fmt::Debug for Client {

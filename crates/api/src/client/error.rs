@@ -1,5 +1,7 @@
 //! What can go wrong between asking and understanding the answer.
 
+use std::time::Duration;
+
 use reqwest::Url;
 use thiserror::Error;
 
@@ -51,10 +53,20 @@ impl ClientError {
         }
     }
 
+    /// Nothing was done, and the coordinator says when to try again.
+    pub(super) fn asks_to_wait(&self) -> Option<Duration> {
+        match self {
+            Self::Problem(problem) if problem.status == 429 => {
+                problem.retry_after_ms.map(Duration::from_millis)
+            }
+            _ => None,
+        }
+    }
+
     /// The same call may go through later.
     pub fn is_passing(&self) -> bool {
         match self {
-            Self::Problem(problem) => problem.status == 503,
+            Self::Problem(problem) => matches!(problem.status, 429 | 503 | 507),
             Self::Unreachable { .. } => true,
             _ => false,
         }

@@ -22,6 +22,8 @@ const DELAYS: ExponentialBuilder = ExponentialBuilder::new()
     .with_factor(2.5)
     .with_max_delay(Duration::from_millis(500))
     .with_max_times(3);
+/// How long a call that comes too early waits for its turn, all tries together.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// How much of an answer that nobody understands is shown.
 const SHOWN_CHARS: usize = 200;
 
@@ -104,8 +106,16 @@ impl<'a> Call<'a> {
 
 impl Client {
     pub(super) async fn ask<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<Answer<T>, ClientError> {
-        let once = async || self.read(self.send(&call, Some(call.timeout)).await?).await;
-        once.retry(DELAYS).when(|error| may_repeat(&call, error)).await
+        let mut waited = Duration::ZERO;
+        loop {
+            let once = async || self.read(self.send(&call, Some(call.timeout)).await?).await;
+            let answer = once.retry(DELAYS).when(|error| may_repeat(&call, error)).await;
+            // Whoever is told to come later did nothing, so any call may be sent again.
+            let wait = answer.as_ref().err().and_then(ClientError::asks_to_wait);
+            let Some(wait) = wait.filter(|wait| waited + *wait <= LONGEST_WAIT) else { return answer };
+            waited += wait;
+            tokio::time::sleep(wait).await;
+        }
     }
 
     /// For answers that are no JSON. Sent once: whoever wants much of something asks again by themselves.
@@ -190,12 +200,18 @@ impl Client {
 
     async fn refusal(&self, response: Response) -> ClientError {
         let status = response.status();
+        let retry_after = response.headers().get("retry-after").and_then(|value| value.to_str().ok());
+        let retry_after_ms =
+            retry_after.and_then(|text| text.trim().parse::<u64>().ok()).map(|seconds| seconds * 1_000);
         let bytes = match response.bytes().await {
             Ok(bytes) => bytes,
             Err(source) => return ClientError::unreachable(&self.base, source),
         };
         match serde_json::from_slice::<Problem>(&bytes) {
-            Ok(problem) => ClientError::Problem(Box::new(problem)),
+            Ok(problem) => {
+                let retry_after_ms = problem.retry_after_ms.or(retry_after_ms);
+                ClientError::Problem(Box::new(Problem { retry_after_ms, ..problem }))
+            }
             Err(_) if status == StatusCode::SERVICE_UNAVAILABLE => ClientError::Unreachable {
                 url: self.url().to_owned(),
                 reason: "the service is unavailable".to_owned(),
@@ -213,7 +229,7 @@ impl Client {
 
 fn may_repeat(call: &Call<'_>, error: &ClientError) -> bool {
     let ClientError::Unreachable { source: Some(source), .. } = error else {
-        return call.repeatable && error.is_passing();
+        return call.repeatable && error.is_passing() && error.asks_to_wait().is_none();
     };
     // Without a connection nothing was sent, so nothing can have happened. Whoever was silent for the whole timeout
     // will be silent again.

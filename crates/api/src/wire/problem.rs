@@ -24,6 +24,9 @@ pub struct Problem {
     /// With `fenced` and `illegal_transition`: where the job stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<Stage>,
+    /// With `too_many_requests` and `unavailable`: when to try again, like the header Retry-After.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
     /// With `idempotency_conflict`: the job that the key made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,

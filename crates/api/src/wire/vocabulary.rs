@@ -359,9 +359,11 @@ words! {
         RangeNotSatisfiable,
         UnsupportedMediaType,
         Unroutable,
+        TooManyRequests,
         #[default]
         Internal,
         Unavailable,
+        StorageFull,
     }
 }
 

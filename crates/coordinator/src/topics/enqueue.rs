@@ -108,6 +108,8 @@ impl Topics {
             })
             .collect();
         let keys: Vec<TopicKey> = new.iter().map(|job| job.key.clone()).collect();
+        let per_second = self.fleet.flag("enqueues_per_second").as_u64().unwrap_or(u64::MAX);
+        self.core.admission.enqueue(product, per_second, new.len(), self.core.clock.now())?;
         let enqueued = self.store.enqueue(new).await?;
         self.after_enqueuing(&keys, &enqueued);
         Ok(enqueued)

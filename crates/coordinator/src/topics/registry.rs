@@ -2,7 +2,8 @@
 //! all of them run under one lock.
 //!
 //! Two numbers must never go wrong: a stream's `taken` is what is reserved for it by a claim under way plus what it was
-//! sent and has not settled, and it never passes `max_in_flight`.
+//! sent and has not settled, and it never passes `max_in_flight`. Bytes are bounded likewise: what all claims under way
+//! may bring and what streams hold is within their shares, but for a single job that is larger than what is left.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use giga_domain::topic::TopicKey;
-use giga_domain::{Epoch, JobId, ProductId, Timestamp, WorkerId};
-use giga_ports::topics::{Assignment, PauseScope, TopicClaim};
+use giga_domain::{Epoch, JobId, ProductId, Timestamp, WorkerId, limits};
+use giga_ports::topics::{Assignment, PauseScope, TopicClaim, TopicOwner};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::stream::Dealt;
@@ -47,6 +48,9 @@ struct Stream {
     topics: Vec<TopicKey>,
     max_in_flight: u32,
     taken: u32,
+    /// Bytes of payload that it was sent and has not settled, and those that claims under way may bring.
+    bytes: u64,
+    claiming_bytes: u64,
     outlet: UnboundedSender<Vec<Dealt>>,
     /// Bytes of payload that were dealt and that the transport has not taken.
     unsent: Arc<AtomicUsize>,
@@ -54,10 +58,18 @@ struct Stream {
 
 impl Stream {
     fn free(&self) -> u32 {
-        if self.unsent.load(Ordering::Relaxed) >= UNSENT_MOST {
+        if self.free_bytes() == 0 {
             return 0;
         }
         self.max_in_flight.saturating_sub(self.taken)
+    }
+
+    /// A single job may be larger than what is left.
+    fn free_bytes(&self) -> u64 {
+        let unsent = self.unsent.load(Ordering::Relaxed) as u64 + self.claiming_bytes;
+        let in_flight = self.bytes + self.claiming_bytes;
+        let most = limits::IN_FLIGHT_BYTES.saturating_sub(in_flight);
+        most.min((UNSENT_MOST as u64).saturating_sub(unsent))
     }
 }
 
@@ -74,8 +86,10 @@ struct Topic {
 /// Sent by this process and, as far as it knows, not settled. Stays when its stream closes: its lease goes on.
 struct Held {
     stream: StreamId,
+    worker: WorkerId,
     key: TopicKey,
     epoch: Epoch,
+    bytes: u64,
     until: Timestamp,
     serial: u64,
 }
@@ -83,7 +97,14 @@ struct Held {
 /// A claim that was decided on, with the slots that are reserved for it.
 pub(super) struct Planned {
     pub(super) claim: TopicClaim,
-    reserved: Vec<(StreamId, u32)>,
+    reserved: Vec<Reserved>,
+}
+
+#[derive(Clone, Copy)]
+struct Reserved {
+    stream: StreamId,
+    slots: u32,
+    bytes: u64,
 }
 
 /// What became of a claim.
@@ -108,7 +129,10 @@ impl StreamRegistry {
             self.topics.entry(key.clone()).or_default().streams.push_back(id);
             self.mark(key);
         }
-        self.streams.insert(id, Stream { worker, topics, max_in_flight, taken: 0, outlet, unsent });
+        self.streams.insert(
+            id,
+            Stream { worker, topics, max_in_flight, taken: 0, bytes: 0, claiming_bytes: 0, outlet, unsent },
+        );
         id
     }
 
@@ -237,10 +261,11 @@ impl StreamRegistry {
             }
             topic.claiming = true;
             topic.dirty = false;
-            let workers = reserved
-                .iter()
-                .filter_map(|(id, slots)| self.streams.get(id).map(|stream| (stream.worker.clone(), *slots)));
-            let claim = TopicClaim { key, workers: workers.collect(), lease };
+            let workers = reserved.iter().filter_map(|reserved| {
+                self.streams.get(&reserved.stream).map(|stream| (stream.worker.clone(), reserved.slots))
+            });
+            let most_bytes = reserved.iter().map(|reserved| reserved.bytes).sum();
+            let claim = TopicClaim { key, workers: workers.collect(), most_bytes, lease };
             planned.push(Planned { claim, reserved });
         }
         planned
@@ -248,8 +273,9 @@ impl StreamRegistry {
 
     /// The claim came to nothing; whatever was ready still is.
     pub(super) fn failed(&mut self, planned: &Planned) {
-        for (id, slots) in &planned.reserved {
-            self.give_back(*id, *slots);
+        for reserved in &planned.reserved {
+            self.give_back(reserved.stream, reserved.slots);
+            self.end_claiming(*reserved);
         }
         self.end_claim(&planned.claim.key, true);
     }
@@ -257,11 +283,17 @@ impl StreamRegistry {
     /// Deals the claimed jobs to the streams that the slots were reserved for. `until` is when their lease ends, by this
     /// process's clock.
     pub(super) fn deal(&mut self, planned: Planned, jobs: Vec<Assignment>, until: Timestamp) -> DealtOut {
-        let Planned { claim: TopicClaim { key, lease, .. }, reserved } = planned;
-        let asked: usize = reserved.iter().map(|(_, slots)| *slots as usize).sum();
-        let filled = jobs.len() >= asked;
-        let mut hands: Vec<Hand> =
-            reserved.into_iter().map(|(id, slots)| Hand { id, slots, jobs: Vec::new() }).collect();
+        let Planned { claim: TopicClaim { key, lease, most_bytes, .. }, reserved } = planned;
+        let asked: usize = reserved.iter().map(|reserved| reserved.slots as usize).sum();
+        let bytes: u64 = jobs.iter().map(|job| job.payload.len() as u64).sum();
+        // Where one more might not have fitted, more may be ready.
+        let one_more = bytes.saturating_add(limits::TOPIC_PAYLOAD_BYTES as u64);
+        let filled = jobs.len() >= asked || (!jobs.is_empty() && one_more > most_bytes);
+        for reserved in &reserved {
+            self.end_claiming(*reserved);
+        }
+        let hand = |reserved: Reserved| Hand { id: reserved.stream, slots: reserved.slots, jobs: Vec::new() };
+        let mut hands: Vec<Hand> = reserved.into_iter().map(hand).collect();
         let mut by_worker: HashMap<WorkerId, VecDeque<usize>> = HashMap::new();
         for (at, hand) in hands.iter().enumerate() {
             if let Some(stream) = self.streams.get(&hand.id) {
@@ -307,9 +339,14 @@ impl StreamRegistry {
         for job in &jobs {
             self.serial += 1;
             let (epoch, serial) = (job.epoch, self.serial);
-            let held = Held { stream: id, key: key.clone(), epoch, until, serial };
+            let bytes = job.payload.len() as u64;
+            let worker = job.worker.clone();
+            let held = Held { stream: id, worker, key: key.clone(), epoch, bytes, until, serial };
+            if let Some(stream) = self.streams.get_mut(&id) {
+                stream.bytes += bytes;
+            }
             if let Some(older) = self.held.insert(job.id, held) {
-                self.give_back(older.stream, 1);
+                self.settled(older.stream, older.bytes);
             }
         }
         let bytes: usize = jobs.iter().map(|job| job.payload.len()).sum();
@@ -348,13 +385,26 @@ impl StreamRegistry {
         }
     }
 
+    fn settled(&mut self, id: StreamId, bytes: u64) {
+        self.give_back(id, 1);
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.bytes = stream.bytes.saturating_sub(bytes);
+        }
+    }
+
+    fn end_claiming(&mut self, reserved: Reserved) {
+        if let Some(stream) = self.streams.get_mut(&reserved.stream) {
+            stream.claiming_bytes = stream.claiming_bytes.saturating_sub(reserved.bytes);
+        }
+    }
+
     /// The worker no longer holds the job under this epoch. Says whether this process knew of it.
     pub(super) fn free(&mut self, id: JobId, epoch: Epoch) -> bool {
         match self.held.get(&id) {
             Some(held) if held.epoch == epoch => {
-                let stream = held.stream;
+                let (stream, bytes) = (held.stream, held.bytes);
                 self.held.remove(&id);
-                self.give_back(stream, 1);
+                self.settled(stream, bytes);
                 true
             }
             _ => false,
@@ -379,8 +429,10 @@ impl StreamRegistry {
         self.serial
     }
 
-    pub(super) fn product_of(&self, id: JobId) -> Option<&ProductId> {
-        self.held.get(&id).map(|held| &held.key.product)
+    pub(super) fn owner_of(&self, id: JobId) -> Option<TopicOwner> {
+        let held = self.held.get(&id)?;
+        let (product, worker) = (held.key.product.clone(), Some(held.worker.clone()));
+        Some(TopicOwner { product, epoch: held.epoch, worker })
     }
 
     pub(super) fn held_among(&self, jobs: &[JobId]) -> Vec<(JobId, Epoch)> {
@@ -429,39 +481,42 @@ struct Hand {
 }
 
 /// Takes free slots of the topic's streams, at most [`CLAIM_MOST`], as evenly as their room allows. Who comes first
-/// changes from time to time. `shares` says among how many topics each stream's room is still to be divided.
+/// changes from time to time. `shares` says among how many topics each stream's room, in slots and in bytes, is still to be
+/// divided.
 fn reserve(
     topic: &mut Topic,
     streams: &mut HashMap<StreamId, Stream>,
     shares: &mut HashMap<StreamId, u32>,
-) -> Vec<(StreamId, u32)> {
+) -> Vec<Reserved> {
     if !topic.streams.is_empty() {
         topic.streams.rotate_left(1);
     }
     let mut free = Vec::with_capacity(topic.streams.len());
     for id in &topic.streams {
         let (Some(stream), Some(share)) = (streams.get(id), shares.get_mut(id)) else { continue };
-        let fair = stream.free().div_ceil((*share).max(1));
+        let among = (*share).max(1);
+        let (slots, bytes) = (stream.free().div_ceil(among), stream.free_bytes().div_ceil(u64::from(among)));
         *share -= 1;
-        if fair > 0 {
-            free.push((*id, fair));
+        if slots > 0 {
+            free.push(Reserved { stream: *id, slots, bytes });
         }
     }
-    let room: usize = free.iter().map(|(_, free)| *free as usize).sum();
+    let room: usize = free.iter().map(|free| free.slots as usize).sum();
     if room > CLAIM_MOST {
-        free.sort_by_key(|(_, free)| *free);
+        free.sort_by_key(|free| free.slots);
         let mut left = CLAIM_MOST as u32;
         let mut hands = free.len() as u32;
-        for (_, free) in &mut free {
-            *free = (*free).min(left.div_ceil(hands));
-            left -= *free;
+        for free in &mut free {
+            free.slots = free.slots.min(left.div_ceil(hands));
+            left -= free.slots;
             hands -= 1;
         }
-        free.retain(|(_, free)| *free > 0);
+        free.retain(|free| free.slots > 0);
     }
-    for (id, slots) in &free {
-        if let Some(stream) = streams.get_mut(id) {
-            stream.taken += slots;
+    for reserved in &free {
+        if let Some(stream) = streams.get_mut(&reserved.stream) {
+            stream.taken += reserved.slots;
+            stream.claiming_bytes += reserved.bytes;
         }
     }
     free

@@ -1,14 +1,14 @@
 //! What workers say: results and heartbeats. Each call is its own; the store writes many of them in one transaction.
 //!
-//! A caller's word counts for the products of its token only: a job of another product is unknown to it, and nothing is
-//! written about it.
+//! A caller's word counts for the products of its token only, and for what its own worker was sent: any other job is
+//! unknown to it, and nothing is written about it.
 
 use std::time::Duration;
 
 use giga_domain::topic::{Outcome, TopicStage};
 use giga_domain::{Epoch, JobId, ProductId, WorkerId, limits};
 use giga_ports::broker::Hint;
-use giga_ports::topics::{Settle, Settled};
+use giga_ports::topics::{Settle, Settled, TopicOwner};
 
 use super::Topics;
 use crate::{Error, FieldProblem};
@@ -31,8 +31,8 @@ impl Topics {
         mut results: Vec<Settle>,
     ) -> Result<Vec<ReportStatus>, Error> {
         at_most_a_batch("results", results.len())?;
-        let ids: Vec<JobId> = results.iter().map(|result| result.id).collect();
-        let allowed = self.allowed(within, &ids).await?;
+        let ids: Vec<(JobId, Epoch)> = results.iter().map(|result| (result.id, result.epoch)).collect();
+        let allowed = self.allowed(within, worker, &ids).await?;
         if let Some(allowed) = &allowed {
             let mut verdicts = allowed.iter();
             results.retain(|_| verdicts.next().copied().unwrap_or(false));
@@ -105,12 +105,12 @@ impl Topics {
     pub async fn renew(
         &self,
         within: Option<&[ProductId]>,
+        worker: &WorkerId,
         held: Vec<(JobId, Epoch)>,
     ) -> Result<(Vec<JobId>, Duration), Error> {
         at_most_a_batch("held", held.len())?;
         let lease = self.lease();
-        let ids: Vec<JobId> = held.iter().map(|(id, _)| *id).collect();
-        let allowed = self.allowed(within, &ids).await?;
+        let allowed = self.allowed(within, worker, &held).await?;
         let mut lost = Vec::new();
         let mut own = Vec::with_capacity(held.len());
         for (index, job) in held.into_iter().enumerate() {
@@ -141,20 +141,31 @@ impl Topics {
         Ok((lost, lease))
     }
 
-    /// Which of the jobs are of the caller's products; `None` where all of them may be. What was sent from here is known
-    /// here; the rest is asked for, all at once.
-    async fn allowed(&self, within: Option<&[ProductId]>, ids: &[JobId]) -> Result<Option<Vec<bool>>, Error> {
-        let Some(within) = within else { return Ok(None) };
+    /// Which of the jobs are the worker's, and of the caller's products; `None` where all of them are. A job that has gone on
+    /// to another epoch is left to the fence. What was sent from here is known here; the rest is asked for, all at once.
+    async fn allowed(
+        &self,
+        within: Option<&[ProductId]>,
+        worker: &WorkerId,
+        jobs: &[(JobId, Epoch)],
+    ) -> Result<Option<Vec<bool>>, Error> {
+        let allows = |given: Epoch, owner: &TopicOwner| {
+            let is_other = owner.epoch == given && owner.worker.as_ref().is_some_and(|own| own != worker);
+            within.is_none_or(|within| within.contains(&owner.product)) && !is_other
+        };
         let mut verdicts: Vec<Option<bool>> = {
             let registry = self.registry();
-            ids.iter().map(|id| registry.product_of(*id).map(|product| within.contains(product))).collect()
+            let known = |(id, epoch): &(JobId, Epoch)| Some(allows(*epoch, &registry.owner_of(*id)?));
+            jobs.iter().map(known).collect()
         };
-        let unknown: Vec<JobId> =
-            ids.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_none()).map(|(id, _)| *id).collect();
+        let unknown = jobs.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_none());
+        let unknown: Vec<JobId> = unknown.map(|((id, _), _)| *id).collect();
         if !unknown.is_empty() {
-            let found = self.store.products_of(&unknown).await?;
-            for (id, verdict) in ids.iter().zip(&mut verdicts) {
-                verdict.get_or_insert_with(|| found.get(id).is_some_and(|product| within.contains(product)));
+            let found = self.store.owners_of(&unknown).await?;
+            for ((id, epoch), verdict) in jobs.iter().zip(&mut verdicts) {
+                // What is not there is unknown to the store too.
+                let owned = || found.get(id).map_or(within.is_none(), |owner| allows(*epoch, owner));
+                verdict.get_or_insert_with(owned);
             }
         }
         if verdicts.iter().all(|verdict| *verdict == Some(true)) {

@@ -1,16 +1,19 @@
 //! The life of a job through the use cases: recovery, retries, deps, retention, reviews, explanations.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::common::{Fleet, operator};
-use giga_coordinator::{Error, NewArtifact};
+use giga_coordinator::{Coordinator, Error, NewArtifact, Options, Ports};
 use giga_domain::factory::FactoryScope;
 use giga_domain::manifest::parse_markdown;
 use giga_domain::{
-    Actor, AlertKind, Checkpoint, EventKind, EventSeq, FailReason, Failure, Holder, HolderAction, JobId,
-    Judgement, OperatorAction, RunOutcome, RunReport, Stage, Verdict,
+    Actor, AlertKind, Checkpoint, Epoch, EventKind, EventSeq, FailReason, Failure, Holder, HolderAction,
+    JobId, Judgement, OperatorAction, RunOutcome, RunReport, Stage, Verdict,
 };
-use giga_ports::blobs::{FileLabels, in_one_piece};
+use giga_ports::blobs::{FileLabels, LogSlice, in_one_piece};
+use giga_ports::{BlobError, Logs};
+use giga_testkit::ManualClock;
 use serde_json::json;
 
 fn crash() -> HolderAction {
@@ -274,10 +277,9 @@ async fn a_coordinator_that_starts_again_knows_what_is_queued_and_held() {
     fleet.submit("name: two").await;
     let held = fleet.claim(&mac, "r1").await.unwrap();
     fleet.coordinator.stop().await;
-    let random = std::sync::Arc::new(giga_testkit::SeededRandomness::new(8));
-    let ports = giga_coordinator::Ports { random, ..fleet.ports.clone() };
-    let next =
-        giga_coordinator::Coordinator::start(ports, giga_coordinator::Options::default()).await.unwrap();
+    let random = Arc::new(giga_testkit::SeededRandomness::new(8));
+    let ports = Ports { random, ..fleet.ports.clone() };
+    let next = Coordinator::start(ports, Options::default()).await.unwrap();
     let again = next.claims().claim(mac.clone(), crate::common::request("r1")).await.unwrap().unwrap();
     assert_eq!((again.id, again.epoch), (held.id, held.epoch), "a lost reply survives the restart");
     let other = next.claims().claim(mac.clone(), crate::common::request("r2")).await.unwrap().unwrap();
@@ -287,4 +289,57 @@ async fn a_coordinator_that_starts_again_knows_what_is_queued_and_held() {
         None,
         "both seats are taken"
     );
+}
+
+/// Logs where the holder loses its lease between the look at it and the write.
+struct LateLogs {
+    inner: Arc<dyn Logs>,
+    clock: Arc<ManualClock>,
+    coordinator: OnceLock<Arc<Coordinator>>,
+}
+
+#[async_trait::async_trait]
+impl Logs for LateLogs {
+    async fn append(&self, job: JobId, epoch: Epoch, offset: u64, bytes: &[u8]) -> Result<u64, BlobError> {
+        if let Some(coordinator) = self.coordinator.get() {
+            self.clock.advance(Duration::from_mins(5));
+            coordinator.reap_once().await.unwrap();
+        }
+        self.inner.append(job, epoch, offset, bytes).await
+    }
+
+    async fn read(&self, job: JobId, epoch: Epoch, offset: u64, limit: usize) -> Result<LogSlice, BlobError> {
+        self.inner.read(job, epoch, offset, limit).await
+    }
+
+    async fn cut(&self, job: JobId, epoch: Epoch, from: u64) -> Result<(), BlobError> {
+        self.inner.cut(job, epoch, from).await
+    }
+
+    async fn remove(&self, job: JobId) -> Result<(), BlobError> {
+        self.inner.remove(job).await
+    }
+}
+
+#[tokio::test]
+async fn what_a_holder_writes_to_its_log_while_it_loses_the_lease_is_not_kept() {
+    let fleet = Fleet::by_hand().await;
+    let late = Arc::new(LateLogs {
+        inner: fleet.ports.logs.clone(),
+        clock: fleet.clock.clone(),
+        coordinator: OnceLock::new(),
+    });
+    let ports = Ports { logs: late.clone(), ..fleet.ports.clone() };
+    let coordinator = Coordinator::by_hand(ports, Options::default()).await.unwrap();
+    let mac = fleet.factory("mac-1", &[], 1).await;
+    fleet.submit("name: one\nretry: {max: 3, backoff: 1s}").await;
+    let held = fleet.claim(&mac, "r1").await.unwrap();
+    fleet.hold(&held, vec![HolderAction::Start]).await.unwrap();
+    let holder = Holder { factory: mac, epoch: held.epoch };
+    assert_eq!(coordinator.append_log(held.id, &holder, 0, b"in time\n").await.unwrap(), 8);
+    late.coordinator.set(fleet.coordinator.clone()).ok().unwrap();
+    let fenced = coordinator.append_log(held.id, &holder, 8, b"too late\n").await.unwrap_err();
+    assert!(fenced.to_string().starts_with("fenced"), "{fenced}");
+    let log = fleet.ports.logs.read(held.id, held.epoch, 0, 100).await.unwrap();
+    assert_eq!(log.bytes, b"in time\n");
 }

@@ -1,6 +1,6 @@
 //! Files that runs leave behind: what points to them, not their bytes.
 
-use giga_domain::{Actor, Artifact, ArtifactId, ArtifactName, Holder, JobId, Timestamp};
+use giga_domain::{Actor, Artifact, ArtifactId, ArtifactName, Holder, JobId, ProductId, Timestamp};
 
 use super::noun::Result;
 use super::{Execute, Intercept, InterceptReads, Write};
@@ -21,6 +21,9 @@ macro_rules! artifacts {
                 artifacts(job: JobId) -> Vec<Artifact>;
 
                 artifact(id: ArtifactId) -> Option<Artifact>;
+
+                /// How large all files of the product are together.
+                artifact_bytes(product: &ProductId) -> u64;
 
                 /// Files of jobs that ended before `before`, oldest first.
                 expired_artifacts(before: Timestamp, limit: usize) -> Vec<Artifact>;

@@ -7,11 +7,10 @@ use giga_domain::token::{Right, Role, TokenSecret};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use tonic::Status;
-use tonic::metadata::MetadataMap;
+use tonic::{Request, Status};
 
 use crate::app::App;
-use crate::auth::{admit, authenticate, narrow, refused};
+use crate::auth::{Peer, admit, authenticate, narrow, refused};
 use crate::caller::{Caller, Who};
 use crate::problem::Problem;
 use crate::routes::{Access, Scope};
@@ -27,9 +26,9 @@ const A_MOMENT: Duration = Duration::from_millis(1);
 
 /// Somebody who serves topics: a worker, or whoever may do everything with jobs anyway. Submitters and viewers stay out,
 /// because a token that reads or sends should not be able to take work away.
-pub(super) async fn worker(app: &App, metadata: &MetadataMap) -> Result<Caller, Status> {
-    let headers: &HeaderMap = metadata.as_ref();
-    let caller = authenticate(app, headers).await?;
+pub(super) async fn worker<T>(app: &App, request: &Request<T>) -> Result<Caller, Status> {
+    let headers: &HeaderMap = request.metadata().as_ref();
+    let caller = authenticate(app, Peer::of(request.extensions()), headers).await?;
     if !matches!(caller.who, Who::User(role) if role.may(Right::ServeTopics)) {
         let roles = Role::ALL.into_iter().filter(|role| role.may(Right::ServeTopics));
         let roles = roles.map(Role::as_str).collect::<Vec<_>>().join(", ");
@@ -40,9 +39,9 @@ pub(super) async fn worker(app: &App, metadata: &MetadataMap) -> Result<Caller, 
     Ok(narrow(Scope::Product, caller, headers)?)
 }
 
-pub(super) async fn submitter(app: &App, metadata: &MetadataMap) -> Result<Caller, Status> {
-    let headers: &HeaderMap = metadata.as_ref();
-    let caller = authenticate(app, headers).await?;
+pub(super) async fn submitter<T>(app: &App, request: &Request<T>) -> Result<Caller, Status> {
+    let headers: &HeaderMap = request.metadata().as_ref();
+    let caller = authenticate(app, Peer::of(request.extensions()), headers).await?;
     admit(Access::Role(Role::Submitter), &caller)?;
     Ok(narrow(Scope::Product, caller, headers)?)
 }

@@ -4,6 +4,7 @@
 //! of the worker's presence.
 
 use std::fmt::{self, Display};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::pin::Pin;
 use std::str::FromStr;
 
@@ -30,6 +31,8 @@ use crate::problem::Problem;
 /// take by default. The largest payload fits.
 const MESSAGE_JOBS: usize = 1_000;
 const MESSAGE_BYTES: usize = 1024 * 1024;
+/// The longest id of a worker.
+const WORKER_CHARS: usize = 100;
 
 pub(super) fn service(app: App) -> DispatchServer<DispatchService> {
     DispatchServer::new(DispatchService(app)).max_decoding_message_size(limits::TOPIC_REQUEST_BYTES)
@@ -49,13 +52,13 @@ impl Dispatch for DispatchService {
     ) -> Result<Response<Assignments>, Status> {
         let app = &self.0;
         let tokens = app.coordinator.tokens_changed();
-        let caller = auth::worker(app, request.metadata()).await?;
+        let caller = auth::worker(app, &request).await?;
         let product = caller.product()?;
         let v1::StreamJobsRequest { topics, worker_id, max_in_flight } = request.into_inner();
         let open = OpenStream {
             product,
             topics: each("topics", topics, |place, topic| id(place, &topic))?,
-            worker: id("worker_id", &worker_id)?,
+            worker: bound(&caller, &id("worker_id", &worker_id)?)?,
             max_in_flight,
         };
         if app.stop.is_cancelled() {
@@ -78,13 +81,13 @@ impl Dispatch for DispatchService {
         &self,
         request: Request<v1::HeartbeatRequest>,
     ) -> Result<Response<v1::HeartbeatResponse>, Status> {
-        let caller = auth::worker(&self.0, request.metadata()).await?;
+        let caller = auth::worker(&self.0, &request).await?;
         let v1::HeartbeatRequest { worker_id, held } = request.into_inner();
-        let _: WorkerId = id("worker_id", &worker_id)?;
+        let worker = bound(&caller, &id("worker_id", &worker_id)?)?;
         let held = each("held", held, |place, held| {
             Ok((id(format_args!("{place}.job_id"), &held.job_id)?, Epoch(held.epoch)))
         })?;
-        let renewed = self.0.coordinator.topics().renew(within(&caller), held).await;
+        let renewed = self.0.coordinator.topics().renew(within(&caller), &worker, held).await;
         let (lost, lease) = renewed.map_err(refused)?;
         Ok(Response::new(v1::HeartbeatResponse {
             lost_job_ids: lost.iter().map(ToString::to_string).collect(),
@@ -96,9 +99,9 @@ impl Dispatch for DispatchService {
         &self,
         request: Request<v1::ReportResultRequest>,
     ) -> Result<Response<v1::ReportResultResponse>, Status> {
-        let caller = auth::worker(&self.0, request.metadata()).await?;
+        let caller = auth::worker(&self.0, &request).await?;
         let v1::ReportResultRequest { worker_id, results, max_in_flight } = request.into_inner();
-        let worker: WorkerId = id("worker_id", &worker_id)?;
+        let worker = bound(&caller, &id("worker_id", &worker_id)?)?;
         let results = each("results", results, result)?;
         if max_in_flight > 0 {
             // Before the report: the slots that it frees are dealt by the new number.
@@ -118,7 +121,7 @@ impl Dispatch for DispatchService {
         &self,
         request: Request<v1::EnqueueRequest>,
     ) -> Result<Response<v1::EnqueueResponse>, Status> {
-        let caller = auth::submitter(&self.0, request.metadata()).await?;
+        let caller = auth::submitter(&self.0, &request).await?;
         let product = caller.product()?;
         let jobs = each("jobs", request.into_inner().jobs, new_work)?;
         let enqueued = self.0.coordinator.topics().enqueue(&product, jobs).await.map_err(refused)?;
@@ -158,6 +161,21 @@ fn within(caller: &Caller) -> Option<&[ProductId]> {
         Products::All => None,
         Products::Only(own) => Some(own),
     }
+}
+
+/// The worker as this token's: another token that gives itself the same name is another worker.
+fn bound(caller: &Caller, worker: &WorkerId) -> Result<WorkerId, Status> {
+    let whole = format!("{worker}:{}", caller.token);
+    let bound =
+        if whole.len() <= WORKER_CHARS { whole } else { format!("{:016x}:{}", digest(worker), caller.token) };
+    bound.parse().map_err(|_| Problem::internal("a worker's name with its token is no worker id").into())
+}
+
+/// Tells long names of one token apart.
+fn digest(worker: &WorkerId) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    worker.as_str().hash(&mut hasher);
+    hasher.finish()
 }
 
 fn id<T: FromStr<Err = IdError>>(field: impl Display, text: &str) -> Result<T, Status> {

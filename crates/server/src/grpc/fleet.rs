@@ -18,7 +18,7 @@ use tonic::{Request, Response, Status};
 use super::auth::TokenWatch;
 use super::{grant_message, refused, stopping};
 use crate::app::App;
-use crate::auth::{admit, authenticate};
+use crate::auth::{Peer, admit, authenticate};
 use crate::handlers::holders::claim_answer;
 use crate::request::check;
 use crate::routes::Access;
@@ -42,7 +42,7 @@ impl Fleet for FleetService {
         let app = &self.0;
         let tokens = app.coordinator.tokens_changed();
         let headers: &HeaderMap = request.metadata().as_ref();
-        let caller = authenticate(app, headers).await?;
+        let caller = authenticate(app, Peer::of(request.extensions()), headers).await?;
         admit(Access::Factory, &caller)?;
         let factory: FactoryId = check::id("factory_id", &request.get_ref().factory_id)?;
         caller.speaks_for(&factory)?;

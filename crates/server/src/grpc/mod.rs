@@ -8,6 +8,7 @@ mod dispatch;
 mod fleet;
 mod grant;
 mod health;
+mod tokenless;
 
 pub use grant::grant_message;
 
@@ -21,8 +22,12 @@ use tonic::service::Routes;
 use tonic::{Code as Grpc, Status};
 use tower_http::catch_panic::CatchPanicLayer;
 
+use self::tokenless::OpenStreams;
 use crate::app::App;
 use crate::problem::{Code, Problem};
+
+/// How gRPC spells Retry-After.
+const PUSHBACK: &str = "grpc-retry-pushback-ms";
 
 /// Every gRPC service. One more is one more line, and its name in [`health`].
 pub(crate) fn router(app: &App) -> Router {
@@ -31,13 +36,20 @@ pub(crate) fn router(app: &App) -> Router {
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()
         .expect("both descriptor sets are generated with the code that serves them");
+    let options = &app.options;
+    let streams =
+        OpenStreams::new(options.tokenless_streams, options.tokenless_per_peer, options.tokenless_longest);
+    let tokenless = Routes::new(health::service(app.clone()))
+        .add_service(reflection)
+        .into_axum_router()
+        .reset_fallback()
+        .layer(middleware::from_fn_with_state(streams, tokenless::bounded));
     Routes::new(dispatch::service(app.clone()))
         .add_service(fleet::service(app.clone()))
-        .add_service(health::service(app.clone()))
-        .add_service(reflection)
         .into_axum_router()
         // What is no service is answered like any other path that is not there.
         .reset_fallback()
+        .merge(tokenless)
         .layer(middleware::map_response(with_remedy))
         .layer(CatchPanicLayer::custom(panicked))
 }
@@ -84,12 +96,17 @@ impl From<Problem> for Status {
             Code::IllegalTransition | Code::LogGap | Code::NoHeartbeat | Code::Unroutable => {
                 Grpc::FailedPrecondition
             }
-            Code::PayloadTooLarge => Grpc::ResourceExhausted,
+            Code::PayloadTooLarge | Code::TooManyRequests | Code::StorageFull => Grpc::ResourceExhausted,
             Code::RangeNotSatisfiable => Grpc::OutOfRange,
             Code::Internal => Grpc::Internal,
             Code::Unavailable => Grpc::Unavailable,
         };
-        Self::new(code, problem.detail())
+        let mut status = Self::new(code, problem.detail());
+        if let Some(wait) = problem.retry_after() {
+            let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
+            status.metadata_mut().insert(PUSHBACK, millis.into());
+        }
+        status
     }
 }
 

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use giga_api::wire;
-use giga_coordinator::{DagJob, KnownProfiles, NewItem, Progress, SubmitAnswer};
+use giga_coordinator::{DagJob, KnownProfiles, NewItem, Progress, Sight, SubmitAnswer};
 use giga_domain::manifest::{Draft, Manifest, TRACKER_KEY};
 use giga_domain::{Job, limits};
 
@@ -39,7 +39,9 @@ pub(crate) async fn submit_many(
         let (product, manifest, body) = read.await.map_err(here)?;
         items.push(NewItem { product, manifest, body });
     }
-    Ok(made(app.coordinator.submit_many(items, caller.actor()).await?))
+    let sight = caller.sight();
+    let answers = app.coordinator.submit_many(items, caller.actor()).await;
+    Ok(made(&sight, answers.map_err(|error| Problem::told_to(&sight, error))?))
 }
 
 pub(crate) async fn submit_children(
@@ -65,7 +67,7 @@ pub(crate) async fn submit_children(
             app.coordinator.submit_children(parent.id, items, caller.actor()).await?
         }
     };
-    Ok(made(answers))
+    Ok(made(&caller.sight(), answers))
 }
 
 async fn child(known: &mut KnownProfiles, app: &App, parent: &Job, item: wire::BatchItem) -> Answer<NewItem> {
@@ -122,7 +124,7 @@ fn choose_key(given: Option<String>, manifest: &mut Manifest) -> Answer<()> {
     Ok(())
 }
 
-fn made(answers: Vec<SubmitAnswer>) -> Made {
+fn made(sight: &Sight, answers: Vec<SubmitAnswer>) -> Made {
     let created = answers.iter().any(|answer| answer.created);
     let jobs = answers
         .into_iter()
@@ -132,7 +134,8 @@ fn made(answers: Vec<SubmitAnswer>) -> Made {
             routable: answer.routable.is_ok(),
             warnings: {
                 let unroutable = answer.routable.err().map(|why| why.to_string());
-                unroutable.into_iter().chain(answer.foreign_repo).collect()
+                let foreign = answer.foreign_repo.map(|foreign| foreign.told_to(sight));
+                unroutable.into_iter().chain(foreign).collect()
             },
         })
         .collect();

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use giga_api::wire;
-use giga_coordinator::{AddWebhook, Ingested, SubmitRequest, job_name, tracked_body, tracker_key};
+use giga_coordinator::{AddWebhook, Ingested, Sight, SubmitRequest, job_name, tracked_body, tracker_key};
 use giga_domain::manifest::Draft;
 use giga_domain::{
     Effect, EffectId, EffectTarget, EventKind, ProductId, SigningKey, Timestamp, Webhook, WebhookId, limits,
@@ -182,7 +182,7 @@ pub(crate) async fn ingest(
     if let Some(job) =
         app.coordinator.effects().ingested(&product, &tracker_key(&request.tracker, &spelled)).await?
     {
-        return Ok(ingested_answer(&Ingested { job, submitted: None }));
+        return Ok(ingested_answer(&caller.sight(), &Ingested { job, submitted: None }));
     }
     let item = app.coordinator.effects().tracker_item(&request.tracker, &request.item).await?;
     if !named {
@@ -193,15 +193,18 @@ pub(crate) async fn ingest(
     let (product, mut manifest, body) = submit::resolved(&app, &caller, &headers, draft, Some(&key)).await?;
     manifest.idempotency_key = Some(key);
     let request = SubmitRequest { product, manifest, body, actor: caller.actor() };
-    Ok(ingested_answer(&app.coordinator.ingest(request).await?))
+    let sight = caller.sight();
+    let made = app.coordinator.ingest(request).await.map_err(|error| Problem::told_to(&sight, error))?;
+    Ok(ingested_answer(&sight, &made))
 }
 
-fn ingested_answer(ingested: &Ingested) -> Response {
+fn ingested_answer(sight: &Sight, ingested: &Ingested) -> Response {
     let status = if ingested.submitted.is_some() { StatusCode::CREATED } else { StatusCode::OK };
     let (routable, warnings) = match &ingested.submitted {
         Some(made) => {
             let unroutable = made.routable.as_ref().err().map(ToString::to_string);
-            (unroutable.is_none(), unroutable.into_iter().chain(made.foreign_repo.clone()).collect())
+            let foreign = made.foreign_repo.as_ref().map(|foreign| foreign.told_to(sight));
+            (unroutable.is_none(), unroutable.into_iter().chain(foreign).collect())
         }
         None => (true, Vec::new()),
     };

@@ -31,7 +31,7 @@ pub(crate) async fn of_job(
     let more = events.len() > limit;
     events.truncate(limit);
     let last = events.last().and_then(|event| event.job).map(|(_, seq)| seq.0);
-    Ok(Json(page(&events, last.filter(|_| more))))
+    Ok(Json(page(&caller, &events, last.filter(|_| more))))
 }
 
 pub(crate) async fn of_fleet(
@@ -52,7 +52,7 @@ pub(crate) async fn of_fleet(
             if is_visible(&event, &caller.products) {
                 if found.len() == limit {
                     // One more than fits: it is the first of the next page.
-                    return Ok(Json(page(&found, Some(after.0))));
+                    return Ok(Json(page(&caller, &found, Some(after.0))));
                 }
                 after = event.pos;
                 found.push(event);
@@ -61,17 +61,19 @@ pub(crate) async fn of_fleet(
             }
         }
         if ended {
-            return Ok(Json(page(&found, None)));
+            return Ok(Json(page(&caller, &found, None)));
         }
         if looked_through >= LOOKED_THROUGH {
             // There may be more to see; the caller goes on from here.
-            return Ok(Json(page(&found, Some(after.0))));
+            return Ok(Json(page(&caller, &found, Some(after.0))));
         }
     }
 }
 
-fn page(events: &[Event], next_after: Option<u64>) -> wire::EventPage {
-    wire::EventPage { events: events.iter().map(Into::into).collect(), next_after }
+fn page(caller: &Caller, events: &[Event], next_after: Option<u64>) -> wire::EventPage {
+    let sight = caller.sight();
+    let events = events.iter().map(|event| wire::Event::from(&*sight.of_event(event)));
+    wire::EventPage { events: events.collect(), next_after }
 }
 
 pub(crate) async fn stream_job(
@@ -84,7 +86,7 @@ pub(crate) async fn stream_job(
     let listener = app.feed_watch.listen();
     let after = EventSeq(resume_after(&query, &headers)?.unwrap_or(0));
     let job = app.visible_job(&caller, path.id()?).await?;
-    Ok(stream(app, caller, Source::Job(job.id, after.min(job.last_event)), listener))
+    stream(app, caller, Source::Job(job.id, after.min(job.last_event)), listener)
 }
 
 pub(crate) async fn stream_fleet(
@@ -96,7 +98,7 @@ pub(crate) async fn stream_fleet(
     let listener = app.feed_watch.listen();
     let asked = resume_after(&query, &headers)?.map(FeedPos);
     let head = app.coordinator.reads().feed_head().await?;
-    Ok(stream(app, caller, Source::Fleet(asked.unwrap_or(head).min(head)), listener))
+    stream(app, caller, Source::Fleet(asked.unwrap_or(head).min(head)), listener)
 }
 
 /// The header stands above the parameter: a browser that reconnects repeats the address and adds the header.

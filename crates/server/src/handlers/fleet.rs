@@ -88,15 +88,8 @@ fn spending(view: &BudgetView) -> wire::ProductSpending {
 }
 
 pub(crate) async fn alerts(State(app): State<App>, caller: Caller) -> Answer<Json<wire::AlertList>> {
-    let alerts = app.coordinator.alerts().await?;
-    let visible = app.visible_factories(&caller).await?;
-    let visible = alerts.into_iter().filter(|alert| match (&alert.product, &alert.factory) {
-        (Some(product), _) => caller.products.allows(product),
-        (None, Some(factory)) => visible.contains(factory),
-        // Counted over all products.
-        (None, None) => caller.products == Products::All,
-    });
-    Ok(Json(wire::AlertList { alerts: visible.map(shapes::alert).collect() }))
+    let alerts = app.coordinator.alerts_for(&caller.sight()).await?;
+    Ok(Json(wire::AlertList { alerts: alerts.into_iter().map(shapes::alert).collect() }))
 }
 
 pub(crate) async fn queue_state(

@@ -1,7 +1,7 @@
 //! For machines that watch machines: probes, Prometheus, and the document of the API.
 //!
-//! Nobody authenticates here, so answers hold nothing that would help a stranger: what is wrong with the store in its own
-//! words goes to the log only.
+//! Nobody authenticates for probes and the document, so these hold nothing that would help a stranger: what is wrong with
+//! the store in its own words goes to the log only.
 
 use std::cmp::Reverse;
 use std::sync::LazyLock;
@@ -23,9 +23,12 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::Answer;
 use crate::app::App;
+use crate::caller::{Caller, Products};
 use crate::problem::Problem;
 
 /// How many products have figures of their own about money.
@@ -62,7 +65,25 @@ pub(crate) async fn ready(State(app): State<App>) -> Response {
     (status, Json(wire::Readiness { ready: problem.is_none(), problem })).into_response()
 }
 
+/// The last look at the store. Anybody may ask without a token, so all who wait share the next look.
+#[derive(Debug, Default)]
+pub(crate) struct StorePing(Mutex<Option<(Instant, Option<String>)>>);
+
 async fn store_problem(app: &App) -> Option<String> {
+    let asked_at = Instant::now();
+    let mut last = app.store_ping.0.lock().await;
+    if let Some((began_at, problem)) = &*last
+        && *began_at >= asked_at
+    {
+        return problem.clone();
+    }
+    let began_at = Instant::now();
+    let problem = ping(app).await;
+    *last = Some((began_at, problem.clone()));
+    problem
+}
+
+async fn ping(app: &App) -> Option<String> {
     let timeout = app.options.ready_timeout;
     let Ok(answer) = tokio::time::timeout(timeout, app.coordinator.reads().ping()).await else {
         tracing::warn!(?timeout, "the store did not answer a ping in time");
@@ -140,8 +161,47 @@ fn budget_gauges(budgets: &[BudgetView], registry: &mut Registry) {
     registry.register("budget_ceiling_usd", "Limits by period", limits);
 }
 
+/// Everything for a token of all products; else the series of the caller's products.
+pub(crate) async fn prometheus(State(app): State<App>, caller: Caller) -> Answer<Response> {
+    let text = scrape(&app).await?;
+    Ok(openmetrics(if caller.products == Products::All { text } else { cut(&text, &caller.products) }))
+}
+
+fn openmetrics(text: String) -> Response {
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(CONTENT_TYPE, content_type)], text).into_response()
+}
+
+/// The series that are about one of these products, each with what is said about its family.
+fn cut(text: &str, products: &Products) -> String {
+    let is_seen = |line: &str| {
+        let product = line.split_once("product=\"").and_then(|(_, rest)| rest.split_once('"'));
+        product.and_then(|(product, _)| product.parse().ok()).is_some_and(|product| products.allows(&product))
+    };
+    let mut kept = String::new();
+    let mut about: Vec<&str> = Vec::new();
+    let mut was_about = false;
+    for line in text.lines() {
+        let is_about = line.starts_with("# ");
+        if is_about && !was_about {
+            about.clear();
+        }
+        was_about = is_about;
+        if is_about {
+            about.push(line);
+        } else if is_seen(line) {
+            for line in about.drain(..).chain([line]) {
+                kept.push_str(line);
+                kept.push('\n');
+            }
+        }
+    }
+    kept.push_str("# EOF\n");
+    kept
+}
+
 /// Counters are kept where things happen; gauges are read from the fleet at each scrape.
-pub(crate) async fn prometheus(State(app): State<App>) -> Answer<Response> {
+async fn scrape(app: &App) -> Answer<String> {
     let mut registry = Registry::with_prefix("giga");
     app.coordinator.metrics().register(&mut registry);
     registry.register("http_requests", "Requests by route and status", app.http.requests.clone());
@@ -161,15 +221,14 @@ pub(crate) async fn prometheus(State(app): State<App>) -> Answer<Response> {
     ] {
         registry.register(name, help, ConstCounter::new(value));
     }
-    let reached = fleet_gauges(&app, &mut registry).await;
+    let reached = fleet_gauges(app, &mut registry).await;
     if let Err(error) = &reached {
         tracing::warn!(%error, "metrics of the fleet could not be read");
     }
     registry.register("store_up", "Whether the store answered", ConstGauge::new(i64::from(reached.is_ok())));
     let mut text = String::new();
     encode(&mut text, &registry).map_err(|error| Problem::internal(&error.to_string()))?;
-    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(CONTENT_TYPE, content_type)], text).into_response())
+    Ok(text)
 }
 
 async fn fleet_gauges(app: &App, registry: &mut Registry) -> Result<(), giga_coordinator::Error> {

@@ -232,7 +232,7 @@ pub(crate) async fn explain(
     path: PathText,
 ) -> Answer<Json<wire::Explanation>> {
     let job = app.visible_job(&caller, path.id()?).await?;
-    let (_, explanation) = app.coordinator.explain(job.id).await?;
+    let (_, explanation) = app.coordinator.explain_for(&caller.sight(), job.id).await?;
     let visible = app.visible_factories(&caller).await?;
     Ok(Json(shapes::explanation(explanation, |verdict| visible.contains(&verdict.factory_id))))
 }

@@ -29,7 +29,9 @@ pub(crate) async fn submit(
     let (product, mut manifest, body) = read(&app, &caller, &headers, body).await?;
     manifest.idempotency_key = choose_key(&headers, manifest.idempotency_key.take())?;
     let request = SubmitRequest { product, manifest, body, actor: caller.actor() };
-    let submitted = app.coordinator.submit(request).await?;
+    let sight = caller.sight();
+    let submitted = app.coordinator.submit(request).await;
+    let submitted = submitted.map_err(|error| Problem::told_to(&sight, error))?;
     let job = &submitted.job;
     let answer = wire::SubmitAnswer {
         job: job.into(),
@@ -39,7 +41,7 @@ pub(crate) async fn submit(
             .err()
             .map(|why| why.to_string())
             .into_iter()
-            .chain(submitted.foreign_repo)
+            .chain(submitted.foreign_repo.map(|foreign| foreign.told_to(&sight)))
             .collect(),
     };
     let status = if submitted.created { StatusCode::CREATED } else { StatusCode::OK };
@@ -54,7 +56,9 @@ pub(crate) async fn plan(
     body: ManifestBody,
 ) -> Answer<Json<wire::PlanAnswer>> {
     let (product, manifest, _) = read(&app, &caller, &headers, body).await?;
-    let dry_run = app.coordinator.dry_run(product, &manifest).await?;
+    let sight = caller.sight();
+    let dry_run = app.coordinator.dry_run_for(&sight, product, &manifest).await;
+    let dry_run = dry_run.map_err(|error| Problem::told_to(&sight, error))?;
     let visible = app.visible_factories(&caller).await?;
     Ok(Json(wire::PlanAnswer {
         routable: dry_run.routable.is_ok(),
@@ -64,7 +68,7 @@ pub(crate) async fn plan(
             .err()
             .map(|why| why.to_string())
             .into_iter()
-            .chain(dry_run.foreign_repo)
+            .chain(dry_run.foreign_repo.map(|foreign| foreign.told_to(&sight)))
             .collect(),
         worst_case_usd: dry_run.worst_case,
         merges_into: dry_run.merges_into.filter(|(who, _)| visible.contains(who)).map(|(_, into)| into),

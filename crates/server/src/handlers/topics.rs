@@ -242,7 +242,9 @@ fn job(job: TopicJob) -> wire::TopicJob {
         TopicState::Scheduled { due } => due_at = Some(due.to_string()),
         TopicState::Ready => {}
         TopicState::Running { worker, until } => {
-            worker_id = Some(worker.to_string());
+            // Without the token that it is bound to.
+            let name = worker.as_str().rsplit_once(":tok-").map_or(worker.as_str(), |(name, _)| name);
+            worker_id = Some(name.to_owned());
             expires_at = Some(until.to_string());
         }
         TopicState::Done { at } | TopicState::Dead { at } => ended_at = Some(at.to_string()),

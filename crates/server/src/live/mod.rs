@@ -5,7 +5,7 @@
 
 mod sse;
 
-pub(crate) use sse::{Source, is_visible, stream};
+pub(crate) use sse::{Source, TOGETHER, is_visible, stream};
 
 use std::sync::Arc;
 use std::time::Duration;

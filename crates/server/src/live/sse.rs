@@ -1,8 +1,9 @@
 //! Event streams: pages of the history, then whatever comes, until the client leaves, its token ends or the server
 //! stops.
 //!
-//! Nothing is queued for a client: the next page is read when the last one has been taken, so a slow client costs a
-//! page and not more. Nothing is sent without asking whether the token still lives.
+//! Nothing is queued for a client: the next page is read when the last one has been taken, so a client that does not read
+//! costs a page of bounded size and not more. Whoever is far behind is brought up at a bounded speed, and all who are take
+//! turns. Nothing is sent without asking whether the token still lives.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -12,7 +13,10 @@ use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, StreamExt, stream};
 use giga_api::wire;
+use giga_domain::rate::{Bucket, Rate};
 use giga_domain::{Event, EventKind, EventSeq, FeedPos, JobId};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 
 use super::Listener;
 use crate::app::App;
@@ -21,6 +25,18 @@ use crate::problem::Problem;
 
 /// How many events are read, and at most kept, at a time.
 const PAGE: usize = 100;
+/// And so many bytes of them, but for a single event that is larger.
+const PAGE_BYTES: usize = 64 * 1024;
+/// So many events at once, and per second after that: history is no load that one reader can make.
+const SPEED: Rate = Rate { per_second: 5_000.0, burst: 10_000.0 };
+/// The same for all readers of history together.
+pub(crate) const TOGETHER: Rate = Rate { per_second: 50_000.0, burst: 100_000.0 };
+/// A client that took longer for a page is sent away; it comes back and goes on where it was.
+const SLOWEST_PAGE: Duration = Duration::from_mins(1);
+/// Timestamps are whole milliseconds.
+const PACED_ROUNDING: Duration = Duration::from_millis(1);
+/// When a client that was cut off tries again.
+const COME_BACK: Duration = Duration::from_secs(2);
 
 /// Which history, and how far it has been sent.
 #[derive(Debug, Clone)]
@@ -34,17 +50,36 @@ struct Tail {
     caller: Caller,
     source: Source,
     listener: Listener,
+    speed: Bucket,
+    handed_out: Option<Instant>,
+    _slot: OwnedSemaphorePermit,
 }
 
 /// The listener must be older than the first look at anything that the stream is to continue from.
-pub(crate) fn stream(app: App, caller: Caller, source: Source, listener: Listener) -> Response {
+pub(crate) fn stream(
+    app: App,
+    caller: Caller,
+    source: Source,
+    listener: Listener,
+) -> Result<Response, Problem> {
+    let Ok(slot) = app.event_streams.clone().try_acquire_owned() else {
+        let most = app.options.event_streams;
+        let detail = format!("{most} event streams are open, the most there can be; close one, or try later");
+        return Err(Problem::too_many(detail, COME_BACK));
+    };
     let keep_alive = app.options.keep_alive;
-    let tail = Tail { app, caller, source, listener };
+    let speed = Bucket::full(SPEED, app.since_start());
+    let tail = Tail { app, caller, source, listener, speed, handed_out: None, _slot: slot };
     let pages = stream::unfold(tail, |mut tail| async move {
+        if tail.handed_out.is_some_and(|at| at.elapsed() > SLOWEST_PAGE) {
+            return None;
+        }
         let page = tail.next_page().await?;
+        tail.handed_out = Some(Instant::now());
         Some((stream::iter(page), tail))
     });
-    respond(pages.flatten().map(Ok::<_, Infallible>), keep_alive)
+    let hint = stream::once(async { SseEvent::default().retry(COME_BACK) });
+    Ok(respond(hint.chain(pages.flatten()).map(Ok::<_, Infallible>), keep_alive))
 }
 
 fn respond(
@@ -65,15 +100,51 @@ impl Tail {
             if events.is_empty() && !self.wait().await {
                 return None;
             }
-            let shown = events.iter().filter(|event| is_visible(event, &self.caller.products));
-            let page: Vec<SseEvent> =
-                shown.map(|event| self.spelled(event)).collect::<Result<_, _>>().ok()?;
+            self.pace(events.len()).await;
+            let page = self.page_of(&events).ok()?;
             // Where all of the page was for others, the next one is looked at.
             if !page.is_empty() {
                 return Some(page);
             }
         }
         None
+    }
+
+    /// Until so many more may be read. Who is not behind does not wait for those who are.
+    async fn pace(&mut self, events: usize) {
+        let count = events as f64;
+        while let Err(wait) = self.speed.take(SPEED, count, self.app.since_start()) {
+            tokio::time::sleep(wait + PACED_ROUNDING).await;
+        }
+        if events < PAGE {
+            return;
+        }
+        loop {
+            let taken = self.app.history_speed.lock().take(TOGETHER, count, self.app.since_start());
+            let Err(wait) = taken else { return };
+            tokio::time::sleep(wait + PACED_ROUNDING).await;
+        }
+    }
+
+    /// As many of the events as fit. What does not fit is looked at again when these were taken.
+    fn page_of(&mut self, events: &[Event]) -> Result<Vec<SseEvent>, Problem> {
+        let mut page = Vec::new();
+        let mut bytes = 0;
+        for event in events {
+            if is_visible(event, &self.caller.products) {
+                let (spelled, size) = self.spelled(event)?;
+                if bytes > 0 && bytes + size > PAGE_BYTES {
+                    break;
+                }
+                bytes += size;
+                page.push(spelled);
+            }
+            match &mut self.source {
+                Source::Job(_, after) => *after = event.job.map_or(*after, |(_, seq)| seq),
+                Source::Fleet(after) => *after = event.pos,
+            }
+        }
+        Ok(page)
     }
 
     /// Until there may be more to tell; false when there never will be.
@@ -96,30 +167,31 @@ impl Tail {
 
     /// The next events of the source, visible or not; `None` when the client is to get no more.
     async fn look(&mut self) -> Result<Option<Vec<Event>>, Problem> {
-        let coordinator = &self.app.coordinator;
-        let events = match &self.source {
-            Source::Job(id, after) => coordinator.reads().job_events(*id, *after, PAGE).await?,
-            Source::Fleet(after) => coordinator.feed(*after, PAGE).await?,
+        let events = {
+            let coordinator = &self.app.coordinator;
+            let _turn = self.app.event_pages.acquire().await;
+            match &self.source {
+                Source::Job(id, after) => coordinator.reads().job_events(*id, *after, PAGE).await?,
+                Source::Fleet(after) => coordinator.feed(*after, PAGE).await?,
+            }
         };
         if self.app.stop.is_cancelled() || !is_authorized(&self.app, &self.caller, &events).await? {
             return Ok(None);
         }
-        if let Some(last) = events.last() {
-            match &mut self.source {
-                Source::Job(_, after) => *after = last.job.map_or(*after, |(_, seq)| seq),
-                Source::Fleet(after) => *after = last.pos,
-            }
-        }
         Ok(Some(events))
     }
 
-    fn spelled(&self, event: &Event) -> Result<SseEvent, Problem> {
+    /// With how many bytes it has.
+    fn spelled(&self, event: &Event) -> Result<(SseEvent, usize), Problem> {
         let id = match (&self.source, event.job) {
             (Source::Job(..), Some((_, seq))) => seq.0,
             _ => event.pos.0,
         };
         let spelled = SseEvent::default().id(id.to_string()).event(event.kind.as_str());
-        spelled.json_data(wire::Event::from(event)).map_err(|error| Problem::internal(&error.to_string()))
+        let json = serde_json::to_string(&wire::Event::from(&*self.caller.sight().of_event(event)));
+        let json = json.map_err(|error| Problem::internal(&error.to_string()))?;
+        let size = json.len();
+        Ok((spelled.data(json), size))
     }
 }
 

@@ -256,7 +256,12 @@ impl Route {
     pub fn all_refusals(&self) -> Vec<Code> {
         let mut codes = self.refusals.clone();
         if self.access != Access::Public {
-            codes.extend([Code::InvalidRequest, Code::Unauthenticated, Code::Forbidden]);
+            codes.extend([
+                Code::InvalidRequest,
+                Code::Unauthenticated,
+                Code::Forbidden,
+                Code::TooManyRequests,
+            ]);
             codes.extend([Code::Internal, Code::Unavailable]);
         }
         if matches!(self.scope, Scope::Job | Scope::Factory) {

@@ -155,6 +155,6 @@ async fn the_shadow_shows_what_went_otherwise_to_those_who_may_see_it() {
     );
     let elsewhere = world.token(Role::Viewer, &["beta"]).await;
     assert_eq!(shown(&elsewhere).await["recent"], json!([]));
-    let metrics = world.get("/metrics").gives(200).await.text;
+    let metrics = world.get("/metrics").token(&world.admin).gives(200).await.text;
     assert!(metrics.contains("giga_shadow_divergences_total 1"), "{metrics}");
 }

@@ -348,3 +348,29 @@ async fn rest_and_grpc_share_the_port_and_nothing_else_is_served() {
     let wrong = world.post("/gigafactory.v1.Dispatch/Nothing").body("application/grpc", "").gives(200).await;
     assert_eq!(wrong.header("grpc-status"), "12", "UNIMPLEMENTED");
 }
+
+#[tokio::test]
+async fn a_worker_is_bound_to_its_token() {
+    let world = World::start().await;
+    let (own, other) =
+        (world.token(Role::Worker, &["alpha"]).await, world.token(Role::Worker, &["alpha"]).await);
+    let mut client = client(&world).await;
+    let mut stream = client.stream_jobs(by(&own, "", open(&["mail"], 1))).await.unwrap().into_inner();
+    client.enqueue(by(&world.admin, "alpha", enqueue(vec![job("mail", "a")]))).await.unwrap();
+    let sent = next(&mut stream).await.unwrap().assignments.remove(0);
+    let result = || report(vec![success(&sent.job_id, sent.epoch)]);
+    // Another token gives itself the same name.
+    let stolen = client.report_result(by(&other, "", result())).await.unwrap().into_inner();
+    assert_eq!(stolen.statuses, [i32::from(ResultStatus::UnknownJob)]);
+    let held = vec![Held { job_id: sent.job_id.clone(), epoch: sent.epoch }];
+    let beat = HeartbeatRequest { worker_id: "w1".to_owned(), held };
+    let beaten = client.heartbeat(by(&other, "", beat.clone())).await.unwrap().into_inner();
+    assert_eq!(beaten.lost_job_ids, [sent.job_id.clone()]);
+    let beaten = client.heartbeat(by(&own, "", beat)).await.unwrap().into_inner();
+    assert!(beaten.lost_job_ids.is_empty());
+    let path = format!("/api/fleet/topics/mail/jobs/{}", sent.job_id);
+    let shown = world.get(&path).token(&world.admin).header("x-product-id", "alpha").gives(200).await.json();
+    assert_eq!((&shown["state"], &shown["workerId"]), (&"running".into(), &"w1".into()));
+    let done = client.report_result(by(&own, "", result())).await.unwrap().into_inner();
+    assert_eq!(done.statuses, [i32::from(ResultStatus::Recorded)]);
+}

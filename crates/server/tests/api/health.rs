@@ -38,7 +38,7 @@ async fn prometheus_gets_counters_and_gauges() {
     world.building("demo", "f-1", "b").await;
     world.get("/api/fleet/jobs").gives(401).await;
     world.get("/api/nowhere").gives(404).await;
-    let text = world.get("/metrics").gives(200).await.text;
+    let text = world.get("/metrics").token(&world.admin).gives(200).await.text;
     for line in [
         "giga_jobs_submitted_total{product=\"demo\"} 2",
         "giga_queue_depth{product=\"demo\",stage=\"queued\"} 1",
@@ -77,7 +77,7 @@ async fn prometheus_gets_the_budgets() {
     world.building("demo", "f-1", "b").await;
     post("demo/correct", json!({"usd": 3, "reason": "by hand"})).await;
     post("open/correct", json!({"usd": 0.25, "reason": "by hand"})).await;
-    let metrics = || async { world.get("/metrics").gives(200).await.text };
+    let metrics = || async { world.get("/metrics").token(&world.admin).gives(200).await.text };
     let has = |text: &str, lines: &[&str]| {
         for line in lines {
             assert!(text.lines().any(|l| l == *line), "no `{line}` in\n{text}");

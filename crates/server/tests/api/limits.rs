@@ -44,6 +44,21 @@ async fn other_bodies_have_their_own_limit() {
 }
 
 #[tokio::test]
+async fn whoever_says_nothing_or_half_a_head_is_let_go() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let head_timeout = std::time::Duration::from_millis(30);
+    let world = World::start_with(ServerOptions { head_timeout, ..ServerOptions::default() }).await;
+    let address = world.url.strip_prefix("http://").unwrap();
+    for said in ["", "GET /healthz HTTP/1.1\r\nhost: x\r\nslow: "] {
+        let mut connection = tokio::net::TcpStream::connect(address).await.unwrap();
+        connection.write_all(said.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_body_that_never_ends_is_given_up() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let body_timeout = std::time::Duration::from_millis(30);

@@ -32,6 +32,12 @@ pub(crate) struct Probe {
     pub(crate) queue_reads: watch::Sender<u64>,
     /// How often the end of the feed was asked for.
     pub(crate) head_reads: watch::Sender<u64>,
+    /// How often a token, or all of them, were asked for.
+    pub(crate) token_reads: watch::Sender<u64>,
+    /// How often it was pinged, how many pings are under way, and how many were at most.
+    pub(crate) pings: watch::Sender<u64>,
+    pings_now: AtomicU8,
+    pub(crate) most_pings: watch::Sender<u8>,
 }
 
 impl Probe {
@@ -42,6 +48,10 @@ impl Probe {
             deaf: deaf.then(|| watch::Sender::new(FeedPos::ZERO)),
             queue_reads: watch::Sender::new(0),
             head_reads: watch::Sender::new(0),
+            token_reads: watch::Sender::new(0),
+            pings: watch::Sender::new(0),
+            pings_now: AtomicU8::new(0),
+            most_pings: watch::Sender::new(0),
         }
     }
 
@@ -74,10 +84,20 @@ impl InterceptReads for Probe {
     ) -> Result<T> {
         match call {
             "ping" | "list_jobs" | "flags" => self.feel().await?,
+            "token_by_hash" | "tokens" => self.token_reads.send_modify(|count| *count += 1),
             "feed_head" => self.head_reads.send_modify(|count| *count += 1),
             _ => {}
         }
+        if call == "ping" {
+            self.pings.send_modify(|count| *count += 1);
+            let now = self.pings_now.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most_pings.send_modify(|most| *most = now.max(*most));
+            tokio::task::yield_now().await;
+        }
         let answer = answer.await;
+        if call == "ping" {
+            self.pings_now.fetch_sub(1, Ordering::SeqCst);
+        }
         if matches!(call, "queue_state" | "queue_states") {
             self.queue_reads.send_modify(|count| *count += 1);
         }

@@ -308,7 +308,7 @@ async fn what_is_served_is_counted_under_two_names() {
     world.get("/jobs/2").gives(200).await;
     world.get("/icon.svg").gives(200).await;
     world.get("/made-up.php").gives(404).await;
-    let text = world.get("/metrics").gives(200).await.text;
+    let text = world.get("/metrics").token(&world.admin).gives(200).await.text;
     for (route, status, count) in [("page", 200, 2), ("asset", 200, 1), ("unmatched", 404, 1)] {
         let line = format!(
             "giga_http_requests_total{{method=\"GET\",route=\"{route}\",status=\"{status}\"}} {count}"

@@ -98,7 +98,7 @@ async fn the_dead_are_listed_and_get_another_chance() {
         counts["topics"][0]["byState"],
         json!({"scheduled": 0, "ready": 1, "running": 0, "done": 0, "dead": 0})
     );
-    let metrics = world.get("/metrics").gives(200).await.text;
+    let metrics = world.get("/metrics").token(&world.admin).gives(200).await.text;
     assert!(
         metrics.contains(r#"giga_topic_depth{product="alpha",topic="mail",state="ready"} 1"#),
         "{metrics}"

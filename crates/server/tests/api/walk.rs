@@ -14,7 +14,7 @@ use crate::client::Call;
 use crate::world::World;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Who {
+pub(crate) enum Who {
     Nobody,
     Garbage,
     Revoked,
@@ -49,7 +49,7 @@ enum Whose {
 }
 
 /// One thing of each kind that a route can be about, for one product.
-struct Things {
+pub(crate) struct Things {
     product: &'static str,
     factory: &'static str,
     token: String,
@@ -74,7 +74,7 @@ struct Things {
 }
 
 impl Things {
-    async fn make(world: &World, product: &'static str, factory: &'static str) -> Self {
+    pub(crate) async fn make(world: &World, product: &'static str, factory: &'static str) -> Self {
         let token = world.factory(factory, &[product]).await;
         let review = world.in_review(product, factory, "review").await;
         let merging = world.shipped(product, factory, "merging").await;
@@ -123,18 +123,18 @@ impl Things {
 }
 
 /// A request that succeeds for whoever may make it.
-struct Sample {
-    path: String,
-    body: Option<Value>,
+pub(crate) struct Sample {
+    pub(crate) path: String,
+    pub(crate) body: Option<Value>,
     success: u16,
     /// What a caller gets who has the role but not the product.
     other: u16,
     /// `x-product-id` says which product is meant.
-    by_header: bool,
+    pub(crate) by_header: bool,
 }
 
 /// A route that is not known here has no test of its auth rule, which fails the walk.
-fn sample(route: &Route, things: &Things) -> Sample {
+pub(crate) fn sample(route: &Route, things: &Things) -> Sample {
     let Things { product, factory, held, held_epoch, review, merging, artifact, other_token_id, .. } = things;
     let topic_job = things.topic_job.as_str();
     let epoch = json!({ "leaseEpoch": held_epoch });
@@ -284,7 +284,7 @@ fn expected(route: &Route, sample: &Sample, who: Who, whose: Whose) -> u16 {
     }
 }
 
-async fn credentials(world: &World, own: &Things, who: Who) -> Option<String> {
+pub(crate) async fn credentials(world: &World, own: &Things, who: Who) -> Option<String> {
     match who {
         Who::Nobody => None,
         Who::Garbage => Some("giga_user_garbage".to_owned()),

@@ -111,7 +111,7 @@ impl Worker {
         let in_hand = InHand::default();
         let mut received: Vec<(JobId, Epoch)> = Vec::new();
         let mut tasks = JoinSet::new();
-        tasks.spawn(heartbeats(self.world.clone(), in_hand.clone(), self.prng.fork()));
+        tasks.spawn(heartbeats(self.world.clone(), name.clone(), in_hand.clone(), self.prng.fork()));
         loop {
             let rates = self.world.rates();
             let limit = self.prng.between(400, 1_500);
@@ -161,7 +161,7 @@ impl Worker {
     }
 }
 
-async fn heartbeats(world: Arc<World>, in_hand: InHand, mut prng: Prng) {
+async fn heartbeats(world: Arc<World>, worker: WorkerId, in_hand: InHand, mut prng: Prng) {
     let lease = world.scenario.topic_lease.as_millis() as u64;
     loop {
         nap(&mut prng, lease / 4, lease / 2).await;
@@ -170,7 +170,10 @@ async fn heartbeats(world: Arc<World>, in_hand: InHand, mut prng: Prng) {
             in_hand.iter().map(|(job, epoch)| (*job, *epoch)).collect()
         };
         if !held.is_empty() && !prng.chance(world.rates().zombie) {
-            let _ = world.call(&mut prng, |one| async move { one.topics().renew(None, held).await }).await;
+            let worker = worker.clone();
+            let renewed =
+                world.call(&mut prng, |one| async move { one.topics().renew(None, &worker, held).await });
+            let _ = renewed.await;
         }
     }
 }

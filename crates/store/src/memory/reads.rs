@@ -98,6 +98,12 @@ impl ArtifactReads for MemoryBackend {
         Ok(self.tables().artifacts.values().find(|artifact| artifact.id == id).cloned())
     }
 
+    async fn artifact_bytes(&self, product: &ProductId) -> Result<u64> {
+        let tables = self.tables();
+        let own = tables.artifacts.values().filter(|artifact| artifact.product == *product);
+        Ok(own.map(|artifact| artifact.size).sum())
+    }
+
     async fn expired_artifacts(&self, before: Timestamp, limit: usize) -> Result<Vec<Artifact>> {
         let tables = self.tables();
         let over = |job: &Job| job.stage().is_terminal() && job.updated_at < before;

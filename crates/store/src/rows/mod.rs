@@ -14,7 +14,7 @@ mod job;
 mod products;
 mod topic;
 
-pub(crate) use artifact::{ARTIFACTS, artifact, artifact_row};
+pub(crate) use artifact::{ARTIFACT_BYTES, ARTIFACTS, artifact, artifact_bytes, artifact_row};
 pub(crate) use budget::{BUCKETS, BUDGETS, CHARGES, bucket, budget, budget_row, charge, charge_row};
 pub(crate) use dispatch::{LEADER, OFFERS, leader, leader_row, offer_row, waiting};
 pub(crate) use effects::{

@@ -2,8 +2,8 @@
 
 use giga_domain::job::RetryPolicy;
 use giga_domain::topic::{TopicHead, TopicJob, TopicKey, TopicStage, TopicState};
-use giga_domain::{Epoch, JobId, Priority, ProductId, Timestamp};
-use giga_ports::topics::{PauseScope, TopicCounts, TopicPause};
+use giga_domain::{Epoch, JobId, Priority, Timestamp};
+use giga_ports::topics::{PauseScope, TopicCounts, TopicOwner, TopicPause};
 
 use super::Kind::{Bytes, Int, Text};
 use super::{Fields, Read, Table};
@@ -104,11 +104,15 @@ pub(crate) fn topic_place(fields: &mut Fields<'_>) -> Read<TopicPlace> {
 }
 
 /// Whose job it is.
-pub(crate) const TOPIC_OWNERS: Table =
-    Table { name: "topic_jobs", key: 1, columns: &[("id", Bytes), ("product_id", Text)] };
+pub(crate) const TOPIC_OWNERS: Table = Table {
+    name: "topic_jobs",
+    key: 1,
+    columns: &[("id", Bytes), ("product_id", Text), ("epoch", Int), ("worker", Text)],
+};
 
-pub(crate) fn topic_owner(fields: &mut Fields<'_>) -> Read<(JobId, ProductId)> {
-    Ok((fields.job_id()?, fields.parse()?))
+pub(crate) fn topic_owner(fields: &mut Fields<'_>) -> Read<(JobId, TopicOwner)> {
+    let (id, product, epoch) = (fields.job_id()?, fields.parse()?, Epoch(fields.count()?));
+    Ok((id, TopicOwner { product, epoch, worker: fields.parse_or_null()? }))
 }
 
 pub(crate) const TOPIC_COUNTS: Table = Table {

@@ -165,6 +165,12 @@ impl<D: Driver> ArtifactReads for SqlBackend<D> {
         Ok(found.await?.pop())
     }
 
+    async fn artifact_bytes(&self, product: &ProductId) -> Result<u64> {
+        let sql = "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM artifacts WHERE product_id = $1";
+        let query = Query { sql: sql.to_owned(), values: vec![text(product)], table: &rows::ARTIFACT_BYTES };
+        Ok(self.driver.query(query, rows::artifact_bytes).await?.pop().unwrap_or(0))
+    }
+
     async fn expired_artifacts(&self, before: Timestamp, limit: usize) -> Result<Vec<Artifact>> {
         let tail = "WHERE created_at < $1 AND EXISTS ( \
              SELECT 1 FROM jobs WHERE jobs.id = artifacts.job_id AND jobs.ended_at < $1) ORDER BY id LIMIT $2";

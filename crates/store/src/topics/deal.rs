@@ -1,6 +1,26 @@
 //! Who gets which job of a claim: in turn, until everybody's slots are full.
 
 use giga_domain::WorkerId;
+use giga_ports::topics::TopicClaim;
+
+/// How many bytes of payload a claim has still room for. The first job fits in any case.
+pub(super) struct ByteRoom {
+    left: u64,
+    empty: bool,
+}
+
+impl ByteRoom {
+    pub(super) fn of(claim: &TopicClaim) -> Self {
+        Self { left: claim.most_bytes, empty: true }
+    }
+
+    pub(super) fn takes(&mut self, bytes: u64) -> bool {
+        let fits = self.empty || bytes <= self.left;
+        self.empty = false;
+        self.left = self.left.saturating_sub(bytes);
+        fits
+    }
+}
 
 /// The place of a worker in the list, for each slot: everybody's first, everybody's second, and so on.
 pub(super) fn slots(workers: &[(WorkerId, u32)]) -> Vec<usize> {

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use giga_domain::topic::{TopicJob, TopicKey, TopicStage};
-use giga_domain::{Actor, Epoch, JobId, ProductId, Timestamp};
+use giga_domain::{Actor, Epoch, JobId, Timestamp};
 use giga_ports::StoreError;
 use giga_ports::store::StoreStats;
 use giga_ports::topics::{
     Assignment, Enqueued, NewTopicJob, PauseScope, Settle, Settled, Swept, TopicClaim, TopicCounts,
-    TopicPause, TopicStore,
+    TopicOwner, TopicPause, TopicStore,
 };
 use tokio::sync::oneshot;
 
@@ -29,7 +29,7 @@ pub(super) trait TopicBackend: Send + Sync + 'static {
     async fn pauses(&self) -> Result<Vec<TopicPause>>;
     async fn topics(&self) -> Result<Vec<TopicCounts>>;
     async fn job(&self, id: JobId) -> Result<Option<TopicJob>>;
-    async fn products_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>>;
+    async fn owners_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, TopicOwner>>;
     async fn list(
         &self,
         key: &TopicKey,
@@ -131,8 +131,8 @@ impl<B: TopicBackend> TopicStore for Grouped<B> {
         self.backend.job(id).await
     }
 
-    async fn products_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>> {
-        self.backend.products_of(ids).await
+    async fn owners_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, TopicOwner>> {
+        self.backend.owners_of(ids).await
     }
 
     async fn list(

@@ -9,11 +9,11 @@ use async_trait::async_trait;
 use giga_domain::topic::{
     TopicCommand, TopicHead, TopicJob, TopicKey, TopicStage, TopicState, first_state, step,
 };
-use giga_domain::{Actor, Epoch, JobId, Priority, ProductId, Timestamp};
+use giga_domain::{Actor, Epoch, JobId, Priority, Timestamp};
 use giga_ports::store::StoreStats;
 use giga_ports::topics::{
     Assignment, Enqueued, NewTopicJob, PauseScope, Settle, Settled, Swept, TopicClaim, TopicCounts,
-    TopicPause, TopicStore,
+    TopicOwner, TopicPause, TopicStore,
 };
 use giga_ports::{Clock, StoreError};
 use parking_lot::{Mutex, MutexGuard};
@@ -200,7 +200,9 @@ impl TopicStore for MemoryTopics {
             return Ok(Vec::new());
         }
         let ready = state.ready.get(&claim.key).into_iter().flatten();
-        let picked: Vec<JobId> = ready.take(claim.slots()).map(|(_, id)| *id).collect();
+        let mut room = deal::ByteRoom::of(&claim);
+        let fits = |id: &JobId| state.jobs.get(id).is_none_or(|job| room.takes(job.payload.len() as u64));
+        let picked: Vec<JobId> = ready.take(claim.slots()).map(|(_, id)| *id).take_while(fits).collect();
         let mut assignments = Vec::with_capacity(picked.len());
         for (id, worker) in picked.into_iter().zip(deal::slots(&claim.workers)) {
             let worker = claim.workers[worker].0.clone();
@@ -307,10 +309,17 @@ impl TopicStore for MemoryTopics {
         Ok(self.read().jobs.get(&id).cloned())
     }
 
-    async fn products_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>> {
+    async fn owners_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, TopicOwner>> {
         let state = self.read();
-        let product = |id: &JobId| state.jobs.get(id).map(|job| (*id, job.key.product.clone()));
-        Ok(ids.iter().filter_map(product).collect())
+        let owner = |id: &JobId| {
+            let job = state.jobs.get(id)?;
+            let worker = match &job.head.state {
+                TopicState::Running { worker, .. } => Some(worker.clone()),
+                _ => None,
+            };
+            Some((*id, TopicOwner { product: job.key.product.clone(), epoch: job.head.epoch, worker }))
+        };
+        Ok(ids.iter().filter_map(owner).collect())
     }
 
     async fn list(

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::future::Future;
 
+use giga_domain::JobId;
 use giga_domain::topic::{TopicJob, TopicKey, TopicStage};
-use giga_domain::{JobId, ProductId};
 use giga_ports::StoreError;
-use giga_ports::topics::{TopicCounts, TopicPause};
+use giga_ports::topics::{TopicCounts, TopicOwner, TopicPause};
 
 use crate::rows::{self, Cell};
 use crate::sql::{Decode, Query};
@@ -72,13 +72,13 @@ pub(super) async fn job<R: Reader>(reader: &R, id: JobId) -> Result<Option<Topic
     Ok(reader.query(query, rows::topic_job).await?.pop())
 }
 
-pub(super) async fn products_of<R: Reader>(reader: &R, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>> {
+pub(super) async fn owners_of<R: Reader>(reader: &R, ids: &[JobId]) -> Result<HashMap<JobId, TopicOwner>> {
     if ids.is_empty() {
         return Ok(HashMap::new());
     }
     let places: Vec<String> = (1..=ids.len()).map(|n| R::id_in(&format!("${n}"))).collect();
     let sql = format!(
-        "SELECT {}, topics.product_id FROM topic_jobs AS job JOIN topics ON topics.id = job.topic_id \
+        "SELECT {}, topics.product_id, job.epoch, CASE WHEN job.state = 2 THEN job.worker END FROM topic_jobs AS job JOIN topics ON topics.id = job.topic_id \
          WHERE job.id IN ({})",
         R::ID_OUT,
         places.join(", ")

@@ -70,7 +70,12 @@ async fn produce(store: Arc<dyn TopicStore>, next: Arc<AtomicU64>, report: mpsc:
 }
 
 async fn work(store: Arc<dyn TopicStore>, name: &str, report: &mpsc::UnboundedSender<Reported>) {
-    let claim = TopicClaim { key: mail(), workers: vec![(name.parse().unwrap(), 7)], lease: LEASE };
+    let claim = TopicClaim {
+        key: mail(),
+        workers: vec![(name.parse().unwrap(), 7)],
+        most_bytes: u64::MAX,
+        lease: LEASE,
+    };
     let held: Vec<Assignment> = persist(report, || store.claim(claim.clone())).await;
     let word = |held: &Assignment| Settle { id: held.id, epoch: held.epoch, outcome: Outcome::Success };
     let words: Vec<Settle> = held.iter().map(word).collect();

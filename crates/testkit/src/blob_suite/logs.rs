@@ -35,6 +35,11 @@ pub async fn one_grows_at_its_end_and_a_repeated_piece_adds_nothing(world: &impl
     assert!(logs.read(id(), E, 99, 3).await.unwrap().bytes.is_empty());
     assert_eq!(logs.read(id(), Epoch(2), 0, 3).await.unwrap().total, 0, "another run, another log");
     assert_eq!(logs.append(id(), Epoch(2), 0, b"").await.unwrap(), 0, "nothing is nothing");
+    assert_eq!(logs.append(id(), Epoch(3), 0, b"kept").await.unwrap(), 4);
+    assert_eq!(logs.append(id(), Epoch(3), 4, b"too late").await.unwrap(), 12);
+    logs.cut(id(), Epoch(3), 4).await.unwrap();
+    logs.cut(id(), Epoch(3), 4).await.unwrap();
+    assert_eq!(other.read(id(), Epoch(3), 0, 100).await.unwrap().bytes, b"kept", "the end was taken back");
 }
 
 pub async fn a_gap_is_refused_and_says_where_to_go_on(world: &impl BlobFixture) {

@@ -184,6 +184,12 @@ pub async fn files_of_ended_jobs_are_found_until_they_are_deleted(world: &World)
         world.store.put_artifact(put(ended.id, &holder, number, &name)).await.unwrap();
         world.store.put_artifact(put(open.id, &its_holder, 10 + number, &name)).await.unwrap();
     }
+    let read = world.store.read();
+    let (of_ended, of_open) =
+        (read.artifacts(ended.id).await.unwrap(), read.artifacts(open.id).await.unwrap());
+    let sizes = of_ended.iter().chain(&of_open).map(|artifact| artifact.size).sum::<u64>();
+    assert_eq!(read.artifact_bytes(&ended.product).await.unwrap(), sizes);
+    assert_eq!(read.artifact_bytes(&"nobody".parse().unwrap()).await.unwrap(), 0);
     world.operate(ended.id, OperatorAction::Cancel).await.unwrap();
     let ended_at = world.now();
     world.advance(Duration::from_hours(1));

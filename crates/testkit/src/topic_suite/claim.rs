@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use giga_domain::topic::{Outcome, TopicStage, TopicState};
 use giga_domain::{Actor, Epoch, Priority};
-use giga_ports::topics::{PauseScope, TopicPause};
+use giga_ports::topics::{PauseScope, TopicClaim, TopicPause};
 
 use super::TopicWorld;
 use super::world::{LEASE, claim_of, failure, ids, mail, operator, topic};
@@ -65,6 +65,22 @@ pub async fn slots_are_dealt_in_turn(world: &TopicWorld) {
         assert_eq!(state, TopicState::Running { worker: assignment.worker.clone(), until });
     }
     assert_eq!(world.claim_for(&[("none", 0)]).await, []);
+}
+
+pub async fn the_bytes_of_a_claim_are_bounded(world: &TopicWorld) {
+    let sizes = [30, 10, 60, 5, 500, 1];
+    let jobs: Vec<_> = sizes.iter().map(|size| world.job(|job| job.payload = vec![7; *size])).collect();
+    let expected: Vec<_> = jobs.iter().map(|job| job.id).collect();
+    world.store.enqueue(jobs).await.unwrap();
+    let claim = |most_bytes| {
+        let claim = TopicClaim { most_bytes, ..claim_of(mail(), &[("w", 10)]) };
+        async move { ids(&world.store.claim(claim).await.unwrap()) }
+    };
+    assert_eq!(claim(99).await, expected[..2], "the third does not fit, and what follows waits for its turn");
+    assert_eq!(claim(65).await, expected[2..4], "exactly full");
+    assert_eq!(claim(65).await, expected[4..5], "a single job may be larger");
+    assert_eq!(claim(65).await, expected[5..], "nothing is passed over");
+    assert_eq!(claim(65).await, []);
 }
 
 pub async fn topics_are_apart(world: &TopicWorld) {

@@ -1,7 +1,7 @@
 //! Lists and counts.
 
 use giga_domain::topic::{Outcome, TopicStage};
-use giga_domain::{JobId, Priority};
+use giga_domain::{Epoch, JobId, Priority};
 use giga_ports::topics::TopicCounts;
 
 use super::TopicWorld;
@@ -101,10 +101,14 @@ pub async fn products_are_found_for_many_jobs_at_once(world: &TopicWorld) {
     // One that there is not, and one that is asked for twice.
     asked.push(world.job(|_| ()).id);
     asked.push(asked[3]);
-    let found = world.store.products_of(&asked).await.unwrap();
+    let found = world.store.owners_of(&asked).await.unwrap();
     assert_eq!(found.len(), jobs.len());
-    assert!(jobs.iter().all(|job| found[&job.id] == job.key.product));
-    assert!(world.store.products_of(&[]).await.unwrap().is_empty());
+    assert!(jobs.iter().all(|job| found[&job.id].product == job.key.product));
+    assert!(world.store.owners_of(&[]).await.unwrap().is_empty());
+    assert!(found.values().all(|owner| owner.worker.is_none() && owner.epoch == Epoch(0)));
+    let claimed = world.claim_one().await;
+    let owner = &world.store.owners_of(&[claimed.id]).await.unwrap()[&claimed.id];
+    assert_eq!((owner.epoch, owner.worker.as_ref()), (claimed.epoch, Some(&claimed.worker)));
 }
 
 pub async fn another_process_sees_everything(world: &TopicWorld) {

@@ -227,7 +227,7 @@ impl Player {
         let now = self.now();
         let workers: Vec<_> =
             slots.iter().enumerate().map(|(n, free)| (format!("w-{n}").parse().unwrap(), *free)).collect();
-        let claim = TopicClaim { key: key.clone(), workers, lease: LEASE };
+        let claim = TopicClaim { key: key.clone(), workers, most_bytes: u64::MAX, lease: LEASE };
         let open = !self.pauses.contains(&PauseScope::Everything)
             && !self.pauses.contains(&PauseScope::Topic(key.clone()));
         let mut ready: Vec<_> = self

@@ -178,5 +178,5 @@ impl TopicWorld {
 
 pub(super) fn claim_of(key: TopicKey, workers: &[(&str, u32)]) -> TopicClaim {
     let workers = workers.iter().map(|(name, free)| (name.parse().unwrap(), *free)).collect();
-    TopicClaim { key, workers, lease: LEASE }
+    TopicClaim { key, workers, most_bytes: u64::MAX, lease: LEASE }
 }

@@ -48,14 +48,14 @@ async fn a_heartbeat_keeps_what_is_held_and_names_what_is_lost() {
     let held = taken(&mut stream).await;
     world.clock.advance(LEASE / 2);
     let kept = vec![(held[0].job.id, held[0].job.epoch)];
-    let renewed = world.coordinator.topics().renew(None, kept).await.unwrap();
+    let renewed = world.coordinator.topics().renew(None, &held[0].job.worker, kept).await.unwrap();
     assert_eq!(renewed, (vec![], LEASE));
     world.clock.advance(LEASE / 2);
     world.coordinator.topics().expire_once().await.unwrap();
     assert_eq!(world.stage(all[0]).await, TopicStage::Running);
     assert_eq!(world.stage(all[1]).await, TopicStage::Ready);
     let both = held.iter().map(|dealt| (dealt.job.id, dealt.job.epoch)).collect();
-    let (lost, _) = world.coordinator.topics().renew(None, both).await.unwrap();
+    let (lost, _) = world.coordinator.topics().renew(None, &held[0].job.worker, both).await.unwrap();
     assert_eq!(lost, all[1..]);
 }
 
@@ -184,11 +184,20 @@ async fn the_jobs_of_another_product_are_unknown_and_stay_untouched() {
         let statuses = coordinator.topics().report(Some(&stranger), &held.job.worker, vec![result()]).await;
         assert_eq!(statuses.unwrap(), [ReportStatus::UnknownJob]);
         let kept = vec![(id, held.job.epoch)];
-        let (lost, _) = coordinator.topics().renew(Some(&stranger), kept.clone()).await.unwrap();
+        let (lost, _) =
+            coordinator.topics().renew(Some(&stranger), &held.job.worker, kept.clone()).await.unwrap();
         assert_eq!(lost, [id]);
         assert_eq!(world.stage(id).await, TopicStage::Running);
-        let (lost, _) = coordinator.topics().renew(Some(&owner), kept).await.unwrap();
+        let (lost, _) =
+            coordinator.topics().renew(Some(&owner), &held.job.worker, kept.clone()).await.unwrap();
         assert_eq!(lost, []);
+        // The same name under another token is another worker.
+        let other = "w9:tok-other".parse().unwrap();
+        let statuses = coordinator.topics().report(None, &other, vec![result()]).await;
+        assert_eq!(statuses.unwrap(), [ReportStatus::UnknownJob]);
+        let (lost, _) = coordinator.topics().renew(None, &other, kept).await.unwrap();
+        assert_eq!(lost, [id]);
+        assert_eq!(world.stage(id).await, TopicStage::Running);
     }
     let result = |id| Settle { id, epoch: held.job.epoch, outcome: Outcome::Success };
     let nobodys = giga_domain::JobId::from_u128(7);

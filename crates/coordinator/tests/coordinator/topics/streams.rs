@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use giga_coordinator::{Dealt, OpenStream};
-use giga_domain::JobId;
+use giga_coordinator::{Dealt, NewTopicWork, OpenStream};
 use giga_domain::topic::{Outcome, TopicStage};
+use giga_domain::{JobId, limits};
 
-use crate::topics::world::{World, ids, taken};
+use crate::topics::world::{World, enqueue, ids, taken, work};
 
 #[tokio::test]
 async fn a_stream_never_has_more_than_it_can_take_and_every_job_is_sent_once() {
@@ -108,9 +108,9 @@ async fn what_was_dealt_to_a_stream_that_is_gone_is_ready_again_at_once() {
 #[tokio::test]
 async fn a_message_is_cut_by_count_and_by_bytes_and_loses_nothing() {
     let world = World::by_hand().await;
-    let mut jobs: Vec<_> = (0..4).map(|_| crate::topics::world::work("mail")).collect();
+    let mut jobs: Vec<_> = (0..4).map(|_| work("mail")).collect();
     jobs[1].payload = vec![0; 100];
-    let all = crate::topics::world::enqueue(&world.coordinator, jobs).await;
+    let all = enqueue(&world.coordinator, jobs).await;
     let mut stream = world.open("w1", &["mail"], 10);
     world.claim().await;
     assert_eq!(ids(&stream.next(10, 50).await.unwrap()), all[..1], "the next is too large to go with it");
@@ -135,4 +135,35 @@ async fn a_stream_without_topics_or_room_is_refused() {
     assert_eq!(refused(101, 1), "topics: name 1 to 100 topics, not 101");
     assert_eq!(refused(1, 0), "maxInFlight: it must be from 1 to 10000, not 0");
     assert_eq!(refused(1, 10_001), "maxInFlight: it must be from 1 to 10000, not 10001");
+}
+
+#[tokio::test]
+async fn the_bytes_that_a_stream_has_in_flight_are_bounded() {
+    let world = World::by_hand().await;
+    let large = limits::TOPIC_PAYLOAD_BYTES;
+    let most = usize::try_from(limits::IN_FLIGHT_BYTES).unwrap();
+    for topic in ["mail", "sms"] {
+        for _ in 0..2 {
+            let jobs = (0..100).map(|_| NewTopicWork { payload: vec![7; large], ..work(topic) }).collect();
+            enqueue(&world.coordinator, jobs).await;
+        }
+    }
+    let mut stream = world.open("w1", &["mail", "sms"], 10_000);
+    let mut held: Vec<Dealt> = Vec::new();
+    loop {
+        let claimed = world.coordinator.topics().claim_once().await.unwrap();
+        assert!(claimed * large <= (8 << 20) + 2 * large, "{claimed} wait for the transport");
+        if claimed == 0 {
+            break;
+        }
+        held.extend(taken(&mut stream).await);
+    }
+    let in_flight: usize = held.iter().map(|dealt| dealt.job.payload.len()).sum();
+    assert!(in_flight <= most + 2 * large && in_flight + large >= most, "{in_flight} bytes of {most}");
+    assert_eq!(world.coordinator.topics().claim_once().await.unwrap(), 0);
+    for done in held.drain(..10) {
+        world.report(&done, Outcome::Success).await;
+    }
+    let more = world.coordinator.topics().claim_once().await.unwrap();
+    assert!((8..=12).contains(&more), "{more} for ten that were done");
 }

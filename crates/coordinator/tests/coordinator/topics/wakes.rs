@@ -120,7 +120,12 @@ async fn a_trickle_of_short_jobs_does_not_keep_an_ended_lease_from_being_noticed
     let world = World::start().await;
     let lost = world.enqueue("mail", 1).await;
     let gone = ("gone".parse().unwrap(), 1);
-    let claim = TopicClaim { key: key("mail"), workers: vec![gone], lease: Duration::from_secs(30) };
+    let claim = TopicClaim {
+        key: key("mail"),
+        workers: vec![gone],
+        most_bytes: u64::MAX,
+        lease: Duration::from_secs(30),
+    };
     assert_eq!(world.topics.claim(claim).await.unwrap().len(), 1, "by a coordinator that died of it");
     let mut stream = world.open("w1", &["mail"], 5);
     for second in 0..100 {

@@ -512,7 +512,7 @@ fn state_routes() -> Vec<Route> {
             .about("The store can be read and written")
             .gives::<wire::Readiness>(200, "Ready")
             .gives::<wire::Readiness>(503, "Not ready, and why"),
-        Route::new(Method::GET, "/metrics", "prometheus", Public, Scope::Nothing, |m| {
+        Route::new(Method::GET, "/metrics", "prometheus", Role(Viewer), Scope::Products, |m| {
             on(m, health::prometheus)
         })
         .about("Metrics as Prometheus text")

@@ -1,7 +1,7 @@
 //! Claims of a round: one statement per topic and lease, whoever asks.
 
 use giga_domain::topic::TopicKey;
-use giga_domain::{Epoch, Timestamp};
+use giga_domain::{Epoch, Timestamp, limits};
 use giga_ports::StoreError;
 use giga_ports::topics::{Assignment, TopicClaim};
 use tokio::time::Instant;
@@ -31,6 +31,7 @@ struct Shared {
     workers: Vec<String>,
     /// The place of the slot's worker in `workers`, from 1 as arrays count.
     places: Vec<i32>,
+    most_bytes: u64,
 }
 
 /// A claim that was sent.
@@ -93,12 +94,15 @@ impl Claims {
             let rows = answers.take(rows);
             let mut of_callers: Vec<Vec<Assignment>> = asks.iter().map(|_| Vec::new()).collect();
             let mut found = Vec::with_capacity(rows.len());
+            let mut bytes = 0_u64;
             for row in &rows {
                 let (slot, assignment) = shared.assignment(asks, row)?;
                 found.push((assignment.priority, assignment.id));
+                bytes += assignment.payload.len() as u64;
                 of_callers[slot].push(assignment);
             }
-            let short = rows.len() < shared.slots.len();
+            // Where the bytes ended it, more may be ready.
+            let short = rows.len() < shared.slots.len() && shared.has_room_for_another(bytes);
             cursors.looked(&shared.key, &look, found.into_iter(), short, Instant::now());
             for (caller, mut assignments) in of_callers.into_iter().enumerate() {
                 if shared.slots.iter().any(|(asked, _)| *asked == caller) {
@@ -113,11 +117,16 @@ impl Claims {
 
 impl Shared {
     fn new(key: TopicKey, topic: i32, lease: i64) -> Self {
-        Self { key, topic, lease, slots: Vec::new(), workers: Vec::new(), places: Vec::new() }
+        Self { key, topic, lease, slots: Vec::new(), workers: Vec::new(), places: Vec::new(), most_bytes: 0 }
+    }
+
+    fn has_room_for_another(&self, bytes: u64) -> bool {
+        bytes.saturating_add(limits::TOPIC_PAYLOAD_BYTES as u64) <= self.most_bytes
     }
 
     fn join(&mut self, caller: usize, claim: &TopicClaim) {
         let before = self.workers.len();
+        self.most_bytes = self.most_bytes.saturating_add(claim.most_bytes);
         self.workers.extend(claim.workers.iter().map(|(worker, _)| worker.to_string()));
         for worker in deal::slots(&claim.workers) {
             self.slots.push((caller, worker));
@@ -137,6 +146,7 @@ impl Shared {
             Box::new(self.lease),
             array(stretches().map(|stretch| Id(stretch.high))),
             Box::new(limit(self.slots.len())),
+            Box::new(i64::try_from(self.most_bytes).unwrap_or(i64::MAX)),
         ]
     }
 

@@ -15,10 +15,10 @@ mod values;
 use std::collections::HashMap;
 
 use async_trait::async_trait;
+use giga_domain::JobId;
 use giga_domain::topic::{TopicJob, TopicKey, TopicStage};
-use giga_domain::{JobId, ProductId};
 use giga_ports::StoreError;
-use giga_ports::topics::{PauseScope, TopicCounts, TopicPause};
+use giga_ports::topics::{PauseScope, TopicCounts, TopicOwner, TopicPause};
 use tokio::sync::Mutex;
 use tokio_postgres::Client;
 
@@ -202,8 +202,8 @@ impl TopicBackend for Postgres {
         reads::job(self, id).await
     }
 
-    async fn products_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>> {
-        reads::products_of(self, ids).await
+    async fn owners_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, TopicOwner>> {
+        reads::owners_of(self, ids).await
     }
 
     async fn list(

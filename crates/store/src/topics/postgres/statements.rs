@@ -102,17 +102,20 @@ statements! {
     enter_pauses = "SELECT pg_advisory_xact_lock_shared(7717, 2)";
     hold_pauses = "SELECT pg_advisory_xact_lock(7717, 2)";
     // Stretch by stretch, until there are enough. The roundabout condition on priority and id can only be met by
-    // the index of ready jobs, and only in its order. `$5` are workers, `$6` says which of them has the n-th slot.
+    // the index of ready jobs, and only in its order. `$5` are workers, `$6` says which of them has the n-th slot, `$10` how
+    // many bytes all payloads may have.
     claim = format!(
-        "WITH picked AS MATERIALIZED (SELECT job.id \
+        "WITH picked AS MATERIALIZED (SELECT job.id, job.bytes \
              FROM unnest($3::smallint[], $4::uuid[], $8::uuid[]) AS stretch (rank, low, high) \
-             CROSS JOIN LATERAL (SELECT id FROM topic_jobs \
+             CROSS JOIN LATERAL (SELECT id, octet_length(payload)::bigint AS bytes FROM topic_jobs \
                  WHERE topic_id = $2::integer AND state = 1 AND (priority, id) >= (stretch.rank, stretch.low) \
                      AND (priority, id) < (stretch.rank, stretch.high) \
                  ORDER BY priority, id LIMIT $9::bigint FOR UPDATE SKIP LOCKED) AS job \
              WHERE NOT EXISTS (SELECT FROM topic_gates WHERE topic_id = ANY(ARRAY[0, $2::integer])) \
              LIMIT $9::bigint), \
-         dealt AS (SELECT id, row_number() OVER () AS slot FROM picked), \
+         summed AS (SELECT id, row_number() OVER () AS slot, \
+             sum(bytes) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS bytes FROM picked), \
+         dealt AS (SELECT id, slot FROM summed WHERE slot = 1 OR bytes <= $10::bigint), \
          claimed AS (UPDATE topic_jobs AS job SET state = 2, at = {NOW} + $7::bigint, epoch = job.epoch + 1, \
                  worker = ($5::text[])[($6::integer[])[dealt.slot]] \
              FROM dealt WHERE job.id = dealt.id \

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use giga_domain::JobId;
 use giga_domain::topic::{TopicJob, TopicKey, TopicStage};
-use giga_domain::{JobId, ProductId};
-use giga_ports::topics::{TopicCounts, TopicPause};
+use giga_ports::topics::{TopicCounts, TopicOwner, TopicPause};
 use giga_ports::{Clock, StoreError};
 use parking_lot::Mutex;
 use rusqlite::{Connection, TransactionBehavior};
@@ -74,8 +74,8 @@ impl TopicBackend for Sqlite {
         reads::job(self, id).await
     }
 
-    async fn products_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>> {
-        reads::products_of(self, ids).await
+    async fn owners_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, TopicOwner>> {
+        reads::owners_of(self, ids).await
     }
 
     async fn list(

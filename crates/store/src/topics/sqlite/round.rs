@@ -332,12 +332,20 @@ impl Work<'_> {
             return Ok(Vec::new());
         }
         let slots = deal::slots(&claim.workers);
-        let sql =
-            "SELECT id FROM topic_jobs WHERE topic_id = $1 AND state = 1 ORDER BY priority, id LIMIT $2";
+        let sql = "SELECT id, length(payload) FROM topic_jobs WHERE topic_id = $1 AND state = 1 \
+                   ORDER BY priority, id LIMIT $2";
         let mut pick = self.connection.prepare_cached(sql).map_err(failure)?;
         let limit = i64::try_from(slots.len()).unwrap_or(i64::MAX);
-        let picked = pick.query_map([topic, limit], |row| row.get(0)).map_err(failure)?;
-        let picked: Vec<[u8; 16]> = picked.collect::<rusqlite::Result<_>>().map_err(failure)?;
+        let mut room = deal::ByteRoom::of(claim);
+        let mut picked: Vec<[u8; 16]> = Vec::new();
+        let mut rows = pick.query([topic, limit]).map_err(failure)?;
+        while let Some(row) = rows.next().map_err(failure)? {
+            if !room.takes(row.get::<_, i64>(1).map_err(failure)?.cast_unsigned()) {
+                break;
+            }
+            picked.push(row.get(0).map_err(failure)?);
+        }
+        drop(rows);
         let sql = "UPDATE topic_jobs SET state = 2, at = $1, epoch = epoch + 1, worker = $2 WHERE id = $3 \
                    RETURNING epoch, attempts, priority, created_at, payload";
         let mut take = self.connection.prepare_cached(sql).map_err(failure)?;
