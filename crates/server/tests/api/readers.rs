@@ -91,7 +91,6 @@ async fn a_thousand_readers() {
         live.next().await.unwrap();
     }
     let grown = memory().saturating_sub(before);
-    println!("{} MiB for 1,000 readers that never read", grown >> 20);
     assert!(grown < 1_000 * PER_READER, "{} MiB", grown >> 20);
     world.get("/api/fleet/jobs").token(&world.admin).gives(200).await;
 }
