@@ -113,10 +113,7 @@ impl Coordinator {
         }
         for (product, count) in products {
             if let Err(refusal) = self.admit_to(product, count).await {
-                return match self.all_made_before(jobs).await? {
-                    true => Ok(()),
-                    false => Err(refusal),
-                };
+                return if self.all_made_before(jobs).await? { Ok(()) } else { Err(refusal) };
             }
         }
         Ok(())

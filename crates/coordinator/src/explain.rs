@@ -183,12 +183,12 @@ impl Coordinator {
             jobs(job.spec.deps.len()),
             open.len()
         );
-        let blocker = |dep: &&Job| match sight.allows(&dep.product) {
-            true => named(BlockerCode::Dependency, dep),
-            false => {
-                let message = format!("{}: {}, a job of another product", dep.id, dep.stage().label());
-                Blocker::new(BlockerCode::Dependency, message)
+        let blocker = |dep: &&Job| {
+            if sight.allows(&dep.product) {
+                return named(BlockerCode::Dependency, dep);
             }
+            let message = format!("{}: {}, a job of another product", dep.id, dep.stage().label());
+            Blocker::new(BlockerCode::Dependency, message)
         };
         let blockers = open.iter().map(blocker).collect();
         let seen = open.iter().filter(|dep| sight.allows(&dep.product));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_coordinator::Coordinator;
-use giga_domain::rate::Bucket;
+use giga_domain::rate::{Bucket, Rate};
 use giga_domain::{Timestamp, limits};
 use giga_web::Page;
 use parking_lot::Mutex;
@@ -39,6 +39,8 @@ pub struct ServerOptions {
     pub tokenless_per_peer: usize,
     /// How long such a stream lasts.
     pub tokenless_longest: Duration,
+    /// How fast one event stream is brought up, so that history is no load that one reader can make.
+    pub history_speed: Rate,
     /// Event streams that are open at once.
     pub event_streams: usize,
     /// How often a quiet event stream says that it is still there.
@@ -64,6 +66,7 @@ impl Default for ServerOptions {
             tokenless_streams: 1_000,
             tokenless_per_peer: 100,
             tokenless_longest: Duration::from_mins(10),
+            history_speed: Rate { per_second: 5_000.0, burst: 10_000.0 },
             event_streams: 4_000,
             keep_alive: Duration::from_secs(5),
             look_every: Duration::from_secs(30),

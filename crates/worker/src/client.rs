@@ -19,7 +19,7 @@ pub(crate) const BATCH: usize = 1_000;
 pub(crate) const CALL_BYTES: usize = 2 * 1024 * 1024;
 
 /// How long an enqueue that comes too fast waits for its turn, all tries together.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
 /// Cheap to clone; all clones use one connection, which is made again when it breaks.
 #[derive(Clone)]

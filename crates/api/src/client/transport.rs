@@ -23,7 +23,7 @@ const DELAYS: ExponentialBuilder = ExponentialBuilder::new()
     .with_max_delay(Duration::from_millis(500))
     .with_max_times(3);
 /// How long a call that comes too early waits for its turn, all tries together.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
 /// How much of an answer that nobody understands is shown.
 const SHOWN_CHARS: usize = 200;
 

@@ -72,7 +72,8 @@ impl Node {
     }
 
     async fn leads(&self) -> bool {
-        let text = reqwest::get(format!("{}/metrics", self.url)).await.unwrap().text().await.unwrap();
+        let scrape = reqwest::Client::new().get(format!("{}/metrics", self.url)).bearer_auth(&self.token);
+        let text = scrape.send().await.unwrap().text().await.unwrap();
         let line = text.lines().find(|line| line.starts_with("giga_dispatch_leader "));
         line.and_then(|line| line.split(' ').nth(1)).is_some_and(|figure| figure.starts_with('1'))
     }

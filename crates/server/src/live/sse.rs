@@ -27,9 +27,7 @@ use crate::problem::Problem;
 const PAGE: usize = 100;
 /// And so many bytes of them, but for a single event that is larger.
 const PAGE_BYTES: usize = 64 * 1024;
-/// So many events at once, and per second after that: history is no load that one reader can make.
-const SPEED: Rate = Rate { per_second: 5_000.0, burst: 10_000.0 };
-/// The same for all readers of history together.
+/// How fast all readers of history together are brought up.
 pub(crate) const TOGETHER: Rate = Rate { per_second: 50_000.0, burst: 100_000.0 };
 /// A client that took longer for a page is sent away; it comes back and goes on where it was.
 const SLOWEST_PAGE: Duration = Duration::from_mins(1);
@@ -68,7 +66,7 @@ pub(crate) fn stream(
         return Err(Problem::too_many(detail, COME_BACK));
     };
     let keep_alive = app.options.keep_alive;
-    let speed = Bucket::full(SPEED, app.since_start());
+    let speed = Bucket::full(app.options.history_speed, app.since_start());
     let tail = Tail { app, caller, source, listener, speed, handed_out: None, _slot: slot };
     let pages = stream::unfold(tail, |mut tail| async move {
         if tail.handed_out.is_some_and(|at| at.elapsed() > SLOWEST_PAGE) {
@@ -113,7 +111,7 @@ impl Tail {
     /// Until so many more may be read. Who is not behind does not wait for those who are.
     async fn pace(&mut self, events: usize) {
         let count = events as f64;
-        while let Err(wait) = self.speed.take(SPEED, count, self.app.since_start()) {
+        while let Err(wait) = self.speed.take(self.app.options.history_speed, count, self.app.since_start()) {
             tokio::time::sleep(wait + PACED_ROUNDING).await;
         }
         if events < PAGE {

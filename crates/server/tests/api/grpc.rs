@@ -365,7 +365,7 @@ async fn a_worker_is_bound_to_its_token() {
     let held = vec![Held { job_id: sent.job_id.clone(), epoch: sent.epoch }];
     let beat = HeartbeatRequest { worker_id: "w1".to_owned(), held };
     let beaten = client.heartbeat(by(&other, "", beat.clone())).await.unwrap().into_inner();
-    assert_eq!(beaten.lost_job_ids, [sent.job_id.clone()]);
+    assert_eq!(beaten.lost_job_ids, std::slice::from_ref(&sent.job_id));
     let beaten = client.heartbeat(by(&own, "", beat)).await.unwrap().into_inner();
     assert!(beaten.lost_job_ids.is_empty());
     let path = format!("/api/fleet/topics/mail/jobs/{}", sent.job_id);

@@ -195,7 +195,7 @@ impl Scene {
 
 fn may_try(route: &Route, who: Who) -> bool {
     match (route.access, who) {
-        (Access::Factory, Who::Factory) | (Access::RoleOrFactory(_), Who::Factory) => true,
+        (Access::Factory | Access::RoleOrFactory(_), Who::Factory) => true,
         (Access::Role(least) | Access::RoleOrFactory(least), Who::User(role)) => role >= least,
         (_, Who::Inside) => route.from_inside,
         _ => false,

@@ -344,7 +344,8 @@ impl World {
 
     /// How often a route has answered, whatever it answered.
     pub(crate) async fn answered(&self, route: &str) -> u64 {
-        let text = reqwest::get(format!("{}/metrics", self.url)).await.unwrap().text().await.unwrap();
+        let scrape = reqwest::Client::new().get(format!("{}/metrics", self.url)).bearer_auth(&self.admin);
+        let text = scrape.send().await.unwrap().text().await.unwrap();
         let wanted = format!("route=\"{route}\"");
         let counted = text.lines().filter(|line| line.contains(&wanted));
         counted.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
