@@ -12,7 +12,7 @@ use super::error::WorkspaceError;
 use super::lock::FileLock;
 use super::mirror::Mirror;
 use super::policy::RepoSource;
-use super::record::{Record, Slot, SpendNote, Start};
+use super::record::{Record, Slot, Start};
 use super::refs::{CommitId, engine_ref};
 use super::snapshot::{Missing, Snapshot, Snapshotter};
 
@@ -138,16 +138,6 @@ impl Worktree {
             lock.remove();
         }
         Ok(())
-    }
-
-    /// On disk beside the work, for a restart.
-    pub fn note_spend(&self, note: &SpendNote) -> Result<(), WorkspaceError> {
-        self.slot.write_spend(note)
-    }
-
-    /// `None` where no run has begun here.
-    pub fn noted_spend(&self) -> Option<SpendNote> {
-        self.slot.read_spend()
     }
 
     pub(crate) async fn snapshot(&self, missing: Missing) -> Result<Snapshot, WorkspaceError> {
