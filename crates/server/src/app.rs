@@ -7,8 +7,7 @@ use giga_coordinator::Coordinator;
 use giga_domain::rate::{Bucket, Rate};
 use giga_domain::{Timestamp, limits};
 use giga_web::Page;
-use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

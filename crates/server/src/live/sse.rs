@@ -29,6 +29,8 @@ const PAGE: usize = 100;
 const PAGE_BYTES: usize = 64 * 1024;
 /// How fast all readers of history together are brought up.
 pub(crate) const TOGETHER: Rate = Rate { per_second: 50_000.0, burst: 100_000.0 };
+/// Whoever has no more than this to catch up on is not behind.
+const NEAR: u64 = 5_000;
 /// A client that took longer for a page is sent away; it comes back and goes on where it was.
 const SLOWEST_PAGE: Duration = Duration::from_mins(1);
 /// Timestamps are whole milliseconds.
@@ -114,13 +116,21 @@ impl Tail {
         while let Err(wait) = self.speed.take(self.app.options.history_speed, count, self.app.since_start()) {
             tokio::time::sleep(wait + PACED_ROUNDING).await;
         }
-        if events < PAGE {
+        if events < PAGE || !self.is_behind() {
             return;
         }
-        loop {
-            let taken = self.app.history_speed.lock().take(TOGETHER, count, self.app.since_start());
-            let Err(wait) = taken else { return };
+        // Held while it waits, so that all have their turn.
+        let mut together = self.app.history_speed.lock().await;
+        while let Err(wait) = together.take(TOGETHER, count, self.app.since_start()) {
             tokio::time::sleep(wait + PACED_ROUNDING).await;
+        }
+    }
+
+    /// Far from the end of the feed, as far as is known here.
+    fn is_behind(&self) -> bool {
+        match &self.source {
+            Source::Job(..) => true,
+            Source::Fleet(after) => after.0 + NEAR < self.app.coordinator.head().borrow().0,
         }
     }
 

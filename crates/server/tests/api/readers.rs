@@ -16,9 +16,9 @@ use crate::world::{World, actor};
 const PER_READER: usize = 200 * 1024;
 
 /// One event each, with something in it.
-async fn events(world: &World, thousands: usize) {
-    for round in 0..thousands {
-        let items = (0..1_000).map(|number| {
+async fn events(world: &World, count: usize) {
+    for round in 0..count.div_ceil(1_000) {
+        let items = (0..count.min(1_000)).map(|number| {
             let name = format!("{round}-{number}-{}", "x".repeat(100));
             let text = format!("---\nname: {name}\n---\nDo it.\n");
             let (manifest, body) = parse_markdown(text.as_bytes()).unwrap();
@@ -79,15 +79,15 @@ fn a_thousand_readers_that_never_read_cost_little_and_hold_nobody_up() {
 
 async fn a_thousand_readers() {
     let world = World::start().await;
-    events(&world, 5).await;
+    events(&world, 5_000).await;
     let before = memory();
     let mut silent = Vec::new();
     for _ in 0..1_000 {
         silent.push(ask_for_everything(&world).await);
     }
     let mut live = Sse::open(world.get("/api/fleet/events/stream").token(&world.admin)).await;
-    events(&world, 2).await;
-    for _ in 0..2_000 {
+    events(&world, 200).await;
+    for _ in 0..200 {
         live.next().await.unwrap();
     }
     let grown = memory().saturating_sub(before);
@@ -99,7 +99,7 @@ async fn a_thousand_readers() {
 async fn a_reader_far_behind_is_brought_up_at_a_bounded_speed_and_misses_nothing() {
     let history_speed = Rate { per_second: 500.0, burst: 500.0 };
     let world = World::start_with(ServerOptions { history_speed, ..ServerOptions::default() }).await;
-    events(&world, 2).await;
+    events(&world, 2_000).await;
     let began = Instant::now();
     let mut stream = Sse::open(world.get("/api/fleet/events/stream?after=0").token(&world.admin)).await;
     let mut last = 0;

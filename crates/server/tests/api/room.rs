@@ -72,20 +72,18 @@ async fn a_job_has_a_few_uploads_at_a_time_and_another_job_its_own() {
         let upload = put(&world, &job, &token, &format!("half-{number}"))
             .body("text/plain", reqwest::Body::wrap_stream(bytes));
         let upload = tokio::spawn(upload.send());
-        body.send(Ok(vec![b'x'; 1024])).await.unwrap();
+        body.send(Ok(vec![b'x'; 300 * 1024])).await.unwrap();
         unfinished.push((body, upload));
     }
-    // The server has begun each of them when the next is refused.
-    let refused = async {
-        loop {
-            let reply = put(&world, &job, &token, "fifth").body("text/plain", "x").send().await;
-            if reply.status == 429 {
-                break reply;
-            }
-            assert_eq!(reply.status, 201);
+    // The server has begun each of them when it has written the first part of each.
+    let folder = world.folder.path().join(format!("artifacts/{}/{}", job.id, job.epoch));
+    let begun = async {
+        while std::fs::read_dir(&folder).map_or(0, Iterator::count) < 4 {
+            tokio::task::yield_now().await;
         }
     };
-    let refused = tokio::time::timeout(PATIENCE, refused).await.unwrap();
+    tokio::time::timeout(PATIENCE, begun).await.expect("four uploads are under way");
+    let refused = put(&world, &job, &token, "fifth").body("text/plain", "x").gives(429).await;
     assert!(refused.text.contains("4 uploads of this job are under way"), "{}", refused.text);
     assert_eq!(refused.header("retry-after"), "1");
     put(&world, &other, &token, "a").body("text/plain", "x").gives(201).await;
