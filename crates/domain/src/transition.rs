@@ -194,7 +194,7 @@ pub enum Refusal {
 pub enum RunChange {
     Open { factory: FactoryId },
     Start,
-    Close { outcome: RunOutcome, report: RunReport },
+    Close { outcome: RunOutcome, report: Box<RunReport> },
 }
 
 /// What the run that ends is charged for.
@@ -321,7 +321,7 @@ impl Transition {
         });
         report.cost = report.cost.or((!known.usd.is_zero()).then_some(known.usd));
         report.tokens = report.tokens.or((known.tokens > 0).then_some(known.tokens));
-        self.run.push(RunChange::Close { outcome, report });
+        self.run.push(RunChange::Close { outcome, report: Box::new(report) });
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) struct RunFailure {
 
 #[derive(Debug)]
 pub(super) enum Ending {
-    Succeeded(giga_api::wire::RunReport),
+    Succeeded(Box<giga_api::wire::RunReport>),
     Failed(RunFailure),
     Stopped(StopCause),
 }

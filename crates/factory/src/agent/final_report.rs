@@ -42,7 +42,7 @@ pub(super) async fn send(shared: &Shared, held: &Held, ending: &Ending, with: &H
         let sent = match ending {
             // The report includes the spend.
             Ending::Succeeded(report) => {
-                let request = ReportRequest { lease_epoch, report: Some(report.clone()), checkpoint };
+                let request = ReportRequest { lease_epoch, report: Some((**report).clone()), checkpoint };
                 shared.client.report(&held.job, &request).await.map(|_| ())
             }
             Ending::Failed(failure) => {

@@ -220,7 +220,7 @@ impl JobRun<'_> {
     }
 
     async fn engine(&self, work: &Work, place: &Place) -> EngineReport {
-        let mut request = EngineRequest::new(&place.path(), work.prompt.clone());
+        let mut request = EngineRequest::new(place.path(), work.prompt.clone());
         request.persona.clone_from(&work.persona);
         request.review.clone_from(&work.review);
         request.script.clone_from(&work.script);
@@ -301,7 +301,7 @@ impl JobRun<'_> {
 
     async fn verify(&self, work: &Work, place: &Place, command: &str) -> Result<Check, Ending> {
         self.log.note(&format!("verify: {command}"));
-        let mut request = EngineRequest::new(&place.path(), work.prompt.clone());
+        let mut request = EngineRequest::new(place.path(), work.prompt.clone());
         // The command is what the manifest's author wrote for a shell; no field of the job is put into it.
         request.script = Some(command.to_owned());
         request.env = resumed(place);
@@ -337,7 +337,7 @@ impl JobRun<'_> {
             checks,
             ..RunReport::default()
         };
-        let Place::Repo(folder) = place else { return Ending::Succeeded(report) };
+        let Place::Repo(folder) = place else { return Ending::Succeeded(Box::new(report)) };
         let body = engine.summary.as_deref().unwrap_or_default();
         match folder.commit_result(&work.title, body).await {
             Ok(Some(result)) => {
@@ -367,11 +367,11 @@ impl JobRun<'_> {
                 report.files_changed = u32::try_from(result.files_changed).ok();
                 report.lines_added = u32::try_from(result.lines_added).ok();
                 report.lines_removed = u32::try_from(result.lines_removed).ok();
-                Ending::Succeeded(report)
+                Ending::Succeeded(Box::new(report))
             }
             Ok(None) => {
                 self.log.note("nothing was changed");
-                Ending::Succeeded(report)
+                Ending::Succeeded(Box::new(report))
             }
             Err(error) => error.into(),
         }

@@ -146,10 +146,7 @@ impl Worktree {
         }
         let branch = job_branch(self.job(), self.epoch());
         let squashed = !self.is_own_chain(snapshot.head.as_ref()).await?;
-        let snapshot = match squashed {
-            true => Snapshot { head: self.base().cloned(), ..snapshot },
-            false => snapshot,
-        };
+        let snapshot = if squashed { Snapshot { head: self.base().cloned(), ..snapshot } } else { snapshot };
         let commit = match self.same_result(&branch, &snapshot).await? {
             Some(commit) => commit,
             None => self.commit(&snapshot, &format!("{}\n\n{}", one_line(title), body.trim())).await?,

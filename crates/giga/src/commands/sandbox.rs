@@ -59,10 +59,10 @@ fn network(context: &Context) -> Result<String, CliError> {
 }
 
 fn seen(context: &Context, sandbox: &Sandbox, tree: &Path, home: &Path) -> Result<Vec<String>, CliError> {
-    let granted = |key: Key| -> Result<Option<String>, CliError> {
-        let paths = context.settings.sandbox_paths(key)?.value;
+    let granted = |key: Key| {
+        let paths = context.settings.sandbox_paths(key).value;
         let list = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
-        Ok(Some(list).filter(|list| !list.is_empty()))
+        Some(list).filter(|list| !list.is_empty())
     };
     let mut lines = vec![format!("  sandbox  {}", sandbox.describe())];
     lines.push(format!("  tree     {} (empty; jobs have their repository there)", tree.display()));
@@ -71,7 +71,7 @@ fn seen(context: &Context, sandbox: &Sandbox, tree: &Path, home: &Path) -> Resul
         lines.push("  reads    programs and libraries of the system".to_owned());
     }
     lines.push(format!("  network  {}", network(context)?));
-    lines.extend(granted(Key::SandboxRead)?.map(|list| format!("  reads    {list}")));
-    lines.extend(granted(Key::SandboxWrite)?.map(|list| format!("  changes  {list}")));
+    lines.extend(granted(Key::SandboxRead).map(|list| format!("  reads    {list}")));
+    lines.extend(granted(Key::SandboxWrite).map(|list| format!("  changes  {list}")));
     Ok(lines)
 }

@@ -102,10 +102,10 @@ type Row = (&'static str, (String, String));
 
 fn sandbox(settings: &Settings) -> Result<Vec<Row>, CliError> {
     let mode = settings.sandbox_mode()?;
-    let paths = |key: Key| -> Result<_, CliError> {
-        let Setting { value, origin } = settings.sandbox_paths(key)?;
+    let paths = |key: Key| {
+        let Setting { value, origin } = settings.sandbox_paths(key);
         let list = value.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
-        Ok((key.name(), (if list.is_empty() { "-".to_owned() } else { list }, origin.to_string())))
+        (key.name(), (if list.is_empty() { "-".to_owned() } else { list }, origin.to_string()))
     };
     let bound = |key: Key, value: String| {
         let origin = settings.get(key).map_or(Origin::Default, |set| set.origin);
@@ -119,8 +119,8 @@ fn sandbox(settings: &Settings) -> Result<Vec<Row>, CliError> {
     let count = |limit: Option<u64>| limit.map_or_else(|| "off".to_owned(), |number| number.to_string());
     Ok(vec![
         (Key::Sandbox.name(), (mode.value.to_string(), mode.origin.to_string())),
-        paths(Key::SandboxRead)?,
-        paths(Key::SandboxWrite)?,
+        paths(Key::SandboxRead),
+        paths(Key::SandboxWrite),
         bound(Key::SandboxMemory, bytes(limits.memory_bytes)),
         bound(Key::SandboxProcesses, count(limits.processes)),
         bound(Key::SandboxOpenFiles, count(limits.open_files)),

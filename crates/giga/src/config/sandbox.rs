@@ -39,13 +39,13 @@ impl Settings {
     }
 
     /// Absolute, with links followed where they lead somewhere: what is hidden is compared with them.
-    pub(crate) fn sandbox_paths(&self, key: Key) -> Result<Setting<Vec<PathBuf>>, CliError> {
+    pub(crate) fn sandbox_paths(&self, key: Key) -> Setting<Vec<PathBuf>> {
         let Setting { value, origin } = self.get_or(key, "");
         let home = self.surroundings.variable("HOME").unwrap_or_default();
         if key == Key::SandboxRead && matches!(origin, Origin::Default) && !home.is_empty() {
             let found =
                 TOOLCHAINS.iter().filter_map(|below| Path::new(&home).join(below).canonicalize().ok());
-            return Ok(Setting { value: found.collect(), origin });
+            return Setting { value: found.collect(), origin };
         }
         let folder = match &origin {
             Origin::File(path) => path.with_file_name(""),
@@ -59,7 +59,7 @@ impl Settings {
             };
             path.canonicalize().unwrap_or(path)
         });
-        Ok(Setting { value: paths.collect(), origin })
+        Setting { value: paths.collect(), origin }
     }
 
     pub(crate) fn sandbox_limits(&self) -> Result<Limits, CliError> {

@@ -16,8 +16,8 @@ pub(crate) fn config(settings: &Settings) -> Result<SandboxConfig, CliError> {
     let data = settings.data().value;
     Ok(SandboxConfig {
         mode: settings.sandbox_mode()?.value,
-        read: settings.sandbox_paths(Key::SandboxRead)?.value,
-        write: settings.sandbox_paths(Key::SandboxWrite)?.value,
+        read: settings.sandbox_paths(Key::SandboxRead).value,
+        write: settings.sandbox_paths(Key::SandboxWrite).value,
         // The admin token of a coordinator on this machine, and its database.
         hide: vec![data.canonicalize().unwrap_or(data)],
         limits: settings.sandbox_limits()?,

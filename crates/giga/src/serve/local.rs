@@ -68,7 +68,7 @@ impl Plan {
                 }
                 Some(_) if matches!(key, Key::SandboxRead | Key::SandboxWrite) => {
                     // Whole paths: they mean something else in another folder.
-                    let paths = settings.sandbox_paths(key)?.value;
+                    let paths = settings.sandbox_paths(key).value;
                     let list: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
                     handed_on.extend([OsString::from(key.flag()), list.join(",").into()]);
                 }

@@ -178,7 +178,7 @@ impl Working {
             // A run is named by the epoch that was granted, which a requeue has raised by now.
             RunChange::Start => RunWrite::Start { job: before.id, epoch: before.epoch, at },
             RunChange::Close { outcome, report } => {
-                RunWrite::Close { job: before.id, epoch: before.epoch, at, outcome, report }
+                RunWrite::Close { job: before.id, epoch: before.epoch, at, outcome, report: *report }
             }
         });
     }

@@ -221,8 +221,8 @@ fn refusals_pause_longer_and_longer_and_end_in_a_failure() {
     }
 }
 
-const fn at<'a>(repo: &'a str, commit: &'a str) -> Option<Merging<'a>> {
-    Some(Merging { repo, commit, base: None })
+const fn at<'a>(repo: &'a str, commit: &'a str) -> Merging<'a> {
+    Merging { repo, commit, base: None }
 }
 
 fn of_two() -> Job {
@@ -248,13 +248,13 @@ fn of_two() -> Job {
 #[test]
 fn several_repositories_are_merged_in_the_order_of_the_manifest_and_the_last_one_ships() {
     let job = of_two();
-    assert_eq!((job.stage(), job.merging()), (Stage::Shipping, at("app", "app-result")));
+    assert_eq!((job.stage(), job.merging()), (Stage::Shipping, Some(at("app", "app-result"))));
     let taken = transition(&job, &take("a"), NOW).unwrap().job;
     let half = transition(&taken, &settle("a", 1, merged()), NOW).unwrap();
     let kinds: Vec<_> = half.events.iter().map(|event| event.kind).collect();
     assert_eq!(kinds, [EventKind::Merged]);
     let half = half.job;
-    assert_eq!((half.stage(), half.merging()), (Stage::Shipping, at("lib", "lib-result")));
+    assert_eq!((half.stage(), half.merging()), (Stage::Shipping, Some(at("lib", "lib-result"))));
     // The answer was lost: said again, it changes nothing. What it had is not its any more.
     assert_eq!(transition(&half, &settle("a", 1, merged()), NOW).unwrap().job, half);
     not_claimable(&half, &settle("a", 1, conflict()), NOW);
@@ -288,7 +288,7 @@ fn what_is_half_in_says_so_and_its_next_result_begins_anew() {
     };
     let reported =
         transition(&building, &holder("a", 7, vec![HolderAction::Report(report)]), NOW).unwrap().job;
-    assert_eq!((reported.stage(), reported.merging()), (Stage::Shipping, at("lib", "lib-again")));
+    assert_eq!((reported.stage(), reported.merging()), (Stage::Shipping, Some(at("lib", "lib-again"))));
     assert_eq!(reported.merge.unwrap().merged.len(), 1, "what is in stays in");
 
     let mut strict = taken;
@@ -297,7 +297,7 @@ fn what_is_half_in_says_so_and_its_next_result_begins_anew() {
     let detail = failed.failure().unwrap().detail.clone().unwrap();
     assert!(detail.starts_with("lib (merged already: app as abc in main): "), "{detail}");
     let shipped = transition(&failed, &operator(OperatorAction::Ship), NOW).unwrap().job;
-    assert_eq!((shipped.stage(), shipped.merging()), (Stage::Shipping, at("lib", "lib-result")));
+    assert_eq!((shipped.stage(), shipped.merging()), (Stage::Shipping, Some(at("lib", "lib-result"))));
 }
 
 /// With a candidate that may have arrived, too, it is said once and waited for: nobody has it until then.

@@ -4,7 +4,7 @@ use giga_domain::job::{ReviewGate, ShipMode};
 use giga_domain::transition::{Deps, ParentEnd, Relations, RunChange};
 use giga_domain::{
     Command, EventKind, FailReason, HolderAction, Job, OperatorAction, Refusal, RequestChange, RequestNews,
-    Rev, RunOutcome, RunReport, Stage, State, Target, Timestamp, Usd, Verdict, transition,
+    Rev, RunOutcome, Stage, State, Target, Timestamp, Usd, Verdict, transition,
 };
 
 use crate::transition::fixture::*;
@@ -206,10 +206,7 @@ fn an_operator_gives_a_failed_job_its_attempts_back() {
 fn cancelling_a_held_job_ends_its_run() {
     for stage in [Stage::Assigned, Stage::Building] {
         let after = transition(&job_in(stage), &operator(OperatorAction::Cancel), NOW).unwrap();
-        assert_eq!(
-            after.run,
-            [RunChange::Close { outcome: RunOutcome::Cancelled, report: RunReport::default() }]
-        );
+        assert_eq!(after.run, [RunChange::Close { outcome: RunOutcome::Cancelled, report: Box::default() }]);
     }
     for stage in [Stage::Queued, Stage::Blocked, Stage::Review, Stage::Testing, Stage::Failed] {
         let after = transition(&job_in(stage), &operator(OperatorAction::Cancel), NOW).unwrap();
