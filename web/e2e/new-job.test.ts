@@ -247,6 +247,9 @@ async function opened() {
 async function fill(page: Awaited<ReturnType<typeof opened>>['page'], name: string): Promise<void> {
   await page.getByRole('textbox', { name: 'Name' }).fill(name);
   await page.getByRole('combobox', { name: 'Product' }).fill('demo');
+  // The factory has no engine that reads prompts.
+  await page.getByRole('combobox', { name: 'Engine' }).fill('shell');
+  await page.getByLabel('Script', { exact: true }).fill('true');
   await page.getByRole('button', { name: 'More fields' }).click();
   await page.getByLabel('Not before').fill('2040-01-01T00:00');
   await page.getByText('Up to date').waitFor();

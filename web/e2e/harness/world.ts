@@ -122,6 +122,8 @@ export class World {
     const args = ['factory', 'run', '--until-stdin-ends', '--id', name, '--seats', String(seats)];
     args.push('--url', this.address, '--base', base, '--repos', join(this.folder.path, 'repos'));
     args.push('--checkpoint-every', '1s', '--log', 'info');
+    // Scripts of the tests wait for files in it.
+    args.push('--sandbox-write', this.folder.path);
     const env = { ...this.environment(bin), GIGA_TOKEN: await this.enrol(name, products) };
     const program = this.folder.start(name, binary(), args, env);
     this.factories.set(name, program);
