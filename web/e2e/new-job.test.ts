@@ -126,7 +126,7 @@ describe('a draft', () => {
     await engine.press('Control+Enter');
     await firstOf(asked.getByText(/nobody/)).waitFor();
     await leave.click();
-    await engine.fill('');
+    await engine.fill('shell');
     await page.getByRole('button', { name: 'Submit', exact: true }).waitFor();
     await page.getByText('Up to date').waitFor();
     const capabilities = page.getByRole('combobox', { name: 'Capabilities' });
