@@ -56,6 +56,8 @@ test('a drain that keeps a job waiting is ended by the button beside it', async 
 test('scores of those who could take it are shown term by term', async () => {
   const { page } = await stage.open('/new');
   await page.getByLabel(/^Name/).fill('any job');
+  await page.getByRole('combobox', { name: 'Engine', exact: true }).fill('shell');
+  await page.getByLabel('Script', { exact: true }).fill('true');
   await firstOf(page.getByText(/^score/)).waitFor();
   await page.getByText('has room').first().waitFor();
 });

@@ -113,7 +113,8 @@ export class World {
   async factory(name: string, options: FactoryOptions = {}): Promise<void> {
     const { seats = 2, products = [], programs = {} } = options;
     const base = join(this.folder.path, 'factories', name);
-    const bin = join(base, 'bin');
+    // Not in its own folder, which jobs do not see.
+    const bin = join(this.folder.path, 'programs', name);
     await mkdir(bin, { recursive: true });
     for (const [program, script] of Object.entries(programs)) {
       await writeFile(join(bin, program), script);
