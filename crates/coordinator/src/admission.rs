@@ -121,7 +121,9 @@ impl Coordinator {
 
     async fn admit_to(&self, product: &ProductId, count: usize) -> Result<(), Error> {
         let (admission, now) = (&self.core.admission, self.core.clock.now());
-        let most = self.fleet.flag("max_queued_jobs").as_u64().unwrap_or(u64::MAX);
+        let everyone = self.fleet.flag("max_queued_jobs").as_u64().unwrap_or(u64::MAX);
+        let own = self.floor_of(product).max_queued_jobs.filter(|own| *own < everyone);
+        let most = own.unwrap_or(everyone);
         let mut waiting = admission.counted(product, now);
         if waiting.is_none_or(|waiting| waiting + count as u64 > most) {
             let state = self.core.store.read().queue_state(product).await?;
@@ -131,9 +133,13 @@ impl Coordinator {
         }
         if waiting.is_some_and(|waiting| waiting + count as u64 > most) {
             let waiting = waiting.unwrap_or_default();
+            let (rule, remedy) = match own {
+                Some(_) => ("its policy", "raise it with `giga product policy --max-queued-jobs`"),
+                None => ("flag `max_queued_jobs`", "raise the flag"),
+            };
             let reason = format!(
-                "product {product} has {waiting} jobs that wait, and {most} are the most there can be (flag `max_queued_jobs`); \
-                 let some finish, cancel some, or raise the flag"
+                "product {product} has {waiting} jobs that wait, and {most} are the most there can be ({rule}); let some \
+                 finish, cancel some, or {remedy}"
             );
             return Err(Error::TooMany { reason, retry_after: FULL_QUEUE });
         }

@@ -110,15 +110,18 @@ impl Coordinator {
             of_job,
             "delete some, or raise the flag `artifact_job_mib`",
         );
-        let of_product = self.mib("artifact_product_mib");
-        if of_product > 0 {
+        let everyone = Some(self.mib("artifact_product_mib")).filter(|most| *most > 0);
+        let own = self.floor_of(product).max_artifact_mib.map(|most| most.saturating_mul(MIB));
+        let own = own.filter(|own| everyone.is_none_or(|everyone| *own < everyone));
+        if let Some(of_product) = own.or(everyone) {
             let used = self.core.store.read().artifact_bytes(product).await? - freed;
-            room.narrow(
-                of_product.saturating_sub(used),
-                "the artifacts of the product together",
-                of_product,
-                "delete some, let old ones go sooner with the flag `artifact_retention_hours`, or raise `artifact_product_mib`",
-            );
+            let remedy = if own.is_some() {
+                "delete some, or let its policy have more with `giga product policy --max-artifact-mib`"
+            } else {
+                "delete some, let old ones go sooner with the flag `artifact_retention_hours`, or raise `artifact_product_mib`"
+            };
+            let left = of_product.saturating_sub(used);
+            room.narrow(left, "the artifacts of the product together", of_product, remedy);
         }
         Ok(room)
     }

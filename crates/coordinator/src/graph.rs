@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use giga_domain::job::{DepsMode, JobKind, ShipMode};
+use giga_domain::job::{DepsMode, JobKind};
 use giga_domain::manifest::{Dep, Manifest};
 use giga_domain::stage::PerStage;
 use giga_domain::{Actor, Holder, Job, JobId, ProductId, Stage, Usd, graph, limits};
@@ -12,7 +12,7 @@ use giga_ports::StoreError;
 use giga_ports::store::{NewJob, Submit, Submitted};
 use giga_scheduler::{JobView, Snapshot, Unroutable, routable};
 
-use crate::jobs::preview;
+use crate::jobs::{Origin, preview};
 use crate::view::{ViewState, Whom};
 use crate::{Coordinator, Error, FieldProblem, Sight, SubmitAnswer};
 
@@ -40,6 +40,14 @@ impl Listed<'_> {
     /// What a job that comes alone would be refused for.
     fn refusal(&self, place: usize, field: &str, error: Error) -> Error {
         Error::At { field: self.field(place, field), error: Box::new(error) }
+    }
+
+    /// What making one of them was refused for.
+    fn about(&self, place: usize, error: Error) -> Error {
+        match error {
+            Error::Invalid(FieldProblem { field, message }) => self.problem(place, &field, message),
+            error => error,
+        }
     }
 
     fn field(&self, place: usize, field: &str) -> String {
@@ -150,10 +158,6 @@ impl Coordinator {
                 let message = "cannot be any: the parent has deps, and its children wait for all of these";
                 return Err(listed.problem(place, "depsMode", message));
             }
-            let more = holder.as_ref().and_then(|_| more_than(&parent, &item.manifest));
-            if let Some((field, message)) = more {
-                return Err(listed.problem(place, field, message));
-            }
         }
         self.submit_listed(listed, Some(&parent), holder, actor).await
     }
@@ -181,15 +185,10 @@ impl Coordinator {
             let own: HashSet<JobId> = deps.iter().copied().collect();
             deps.extend(more.iter().filter(|dep| !own.contains(dep)));
             let body = item.body.clone();
-            let new = self.make_job(
-                ids[place],
-                item.product.clone(),
-                &item.manifest,
-                body,
-                deps,
-                parent.map(|job| job.id),
-            );
-            jobs.push(NewJob { under: under.clone(), ..new.await? });
+            let origin = Origin { parent, under: under.clone() };
+            let new =
+                self.make_job(ids[place], item.product.clone(), &item.manifest, body, deps, origin).await;
+            jobs.push(new.map_err(|error| listed.about(place, error))?);
         }
         let routable = self.all_routable(&jobs).await?;
         let is_strict = self.fleet.flag("strict") == true;
@@ -277,37 +276,6 @@ impl Coordinator {
         }
         Ok(Dag { jobs, outside, truncated })
     }
-}
-
-/// The first field in which a child would be allowed more than the parent from whose inside it comes. A composite does
-/// nothing itself.
-fn more_than(parent: &Job, child: &Manifest) -> Option<(&'static str, String)> {
-    if child.kind == JobKind::Composite {
-        return None;
-    }
-    if child.ship == ShipMode::Auto && parent.spec.ship != ShipMode::Auto {
-        let message =
-            "must be manual, like that of the job that it comes from: a child may not ship automatically";
-        return Some(("ship", message.to_owned()));
-    }
-    let gate = parent.gate();
-    let short = child.review.quorum < gate.quorum;
-    let known = |name: &String| gate.reviewers.contains(name);
-    let others = gate.quorum > 0
-        && !gate.reviewers.is_empty()
-        && (child.review.reviewers.is_empty() || !child.review.reviewers.iter().all(known));
-    if short || others {
-        let who = if gate.reviewers.is_empty() { "anyone".to_owned() } else { gate.reviewers.join(", ") };
-        let message = format!(
-            "must ask for at least {} approval(s) from {who}, like that of the job that it comes from",
-            gate.quorum
-        );
-        return Some(("review", message));
-    }
-    (child.priority < parent.spec.priority).then(|| {
-        let most = parent.spec.priority.as_str();
-        ("priority", format!("must be {most} at most, like that of the job that it comes from"))
-    })
 }
 
 /// Why nobody could run it, from what the people of its own product may see.

@@ -5,7 +5,7 @@ use giga_domain::manifest::{Dep, Manifest};
 use giga_domain::transition::was_cancelled;
 use giga_domain::{
     Actor, Command, FactoryId, FactoryState, Holder, HolderAction, Job, JobId, JobSpec, Judgement,
-    OperatorAction, ProductId, Rev, Spend, Timestamp,
+    OperatorAction, ProductId, Rev, Spend, Timestamp, TreeLimits,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{Hold, NewJob, Steer, Submit, Submitted};
@@ -47,6 +47,14 @@ pub enum Directive {
 pub struct Renewal {
     pub expires_at: Timestamp,
     pub directives: Vec<Directive>,
+}
+
+/// Where a new job comes from.
+#[derive(Debug, Default)]
+pub(crate) struct Origin<'a> {
+    pub(crate) parent: Option<&'a Job>,
+    /// The lease under which what runs inside the parent makes it.
+    pub(crate) under: Option<Holder>,
 }
 
 impl Coordinator {
@@ -106,7 +114,7 @@ impl Coordinator {
             }
         }
         let id = self.core.random.job_id(self.core.clock.now());
-        self.make_job(id, product, manifest, body, deps, None).await
+        self.make_job(id, product, manifest, body, deps, Origin::default()).await
     }
 
     pub(crate) async fn make_job(
@@ -116,27 +124,36 @@ impl Coordinator {
         manifest: &Manifest,
         body: String,
         deps: Vec<JobId>,
-        parent: Option<JobId>,
+        origin: Origin<'_>,
     ) -> Result<NewJob, Error> {
-        let snapshot = serde_json::to_value(manifest).map_err(StoreError::broken)?;
-        let persona = self.persona_of(&product, manifest.persona.as_ref()).await?;
-        let mut spec = manifest.to_spec(deps, parent);
+        let mut bounded = manifest.clone();
+        let bounds = self.bound(&product, &mut bounded, &origin);
+        let snapshot = serde_json::to_value(&bounded).map_err(StoreError::broken)?;
+        let persona = self.persona_of(&product, bounded.persona.as_ref()).await?;
+        let parent = origin.parent.map(|parent| parent.id);
+        let mut spec = bounded.to_spec(deps, parent);
         if let Some(known) = self.fleet.view.lock().tenants.product(&product) {
             spec.merge = spec.merge.or(&known.settings.merge);
         }
         if spec.repo.is_some() {
             self.effects.check_merge_by(spec.merge.by)?;
         }
-        Ok(NewJob {
+        let new = NewJob {
             id,
             product,
+            // Of what was sent: the same text means the same job, also after the rules have changed.
             fingerprint: fingerprint(manifest, &body, parent),
             spec,
             manifest: snapshot,
             body,
             persona,
-            under: None,
-        })
+            under: origin.under,
+            tree: *bounds.as_ref().unwrap_or(&TreeLimits::default()),
+        };
+        match bounds {
+            Ok(_) => Ok(new),
+            Err(problem) => self.unless_made_before(&new, problem.into()).await.map(|()| new),
+        }
     }
 
     /// Every write by a holder but a renewal.

@@ -8,6 +8,7 @@ mod admission;
 mod alerts;
 mod artifacts;
 mod backoff;
+mod bounds;
 mod budgets;
 mod claims;
 mod core;

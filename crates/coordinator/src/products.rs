@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use giga_domain::manifest::is_author;
 use giga_domain::product::owned_name;
 use giga_domain::repo::{is_repo_name, meant_by};
-use giga_domain::{Actor, Factory, Product, ProductId, ProductSettings, Rev, limits, merge_message};
+use giga_domain::{
+    Actor, Capability, Factory, PolicyFloor, Product, ProductId, ProductSettings, Rev, limits, merge_message,
+};
 use giga_ports::store::SetProduct;
 
 use crate::view::ViewState;
@@ -67,7 +69,7 @@ impl Coordinator {
 }
 
 /// What a short name may stand for on the factories of the fleet.
-fn full_names<'a>(state: &'a ViewState, repo: &str) -> Vec<&'a str> {
+pub(crate) fn full_names<'a>(state: &'a ViewState, repo: &str) -> Vec<&'a str> {
     if !is_repo_name(repo) {
         return Vec::new();
     }
@@ -88,6 +90,7 @@ fn check(settings: &ProductSettings) -> Result<(), FieldProblem> {
         }
     }
     check_merges(settings)?;
+    check_policy(&settings.policy)?;
     check_repos(&settings.repos)
 }
 
@@ -122,6 +125,34 @@ fn check_merges(settings: &ProductSettings) -> Result<(), FieldProblem> {
         }
         None => Ok(()),
     }
+}
+
+fn check_policy(policy: &PolicyFloor) -> Result<(), FieldProblem> {
+    if policy.quorum as usize > limits::REVIEWERS {
+        let message =
+            format!("`{}` are too many approvals; {} are the most", policy.quorum, limits::REVIEWERS);
+        return Err(FieldProblem::new("policy.quorum", message));
+    }
+    if policy.engines.len() > limits::CAPABILITIES {
+        let message =
+            format!("{} are too many; there are {} at most", policy.engines.len(), limits::CAPABILITIES);
+        return Err(FieldProblem::new("policy.engines", message));
+    }
+    for (index, engine) in policy.engines.iter().enumerate() {
+        let field = || format!("policy.engines[{index}]");
+        if engine == Capability::ANY_ENGINE || Capability::engine(engine).is_err() {
+            let message = format!("`{engine}` is no engine; it is a word such as claude");
+            return Err(FieldProblem::new(field(), message));
+        }
+        if policy.engines[..index].contains(engine) {
+            return Err(FieldProblem::new(field(), format!("`{engine}` is listed twice")));
+        }
+    }
+    if policy.max_depth.is_some_and(|depth| depth as usize > limits::DAG_DEPTH) {
+        let message = format!("children of children go {} deep at most", limits::DAG_DEPTH);
+        return Err(FieldProblem::new("policy.maxDepth", message));
+    }
+    Ok(())
 }
 
 fn check_repos(repos: &[String]) -> Result<(), FieldProblem> {
@@ -186,6 +217,12 @@ mod tests {
             (|s| s.merge_batch = 0, "mergeBatch"),
             (|s| s.merge_batch = 21, "mergeBatch"),
             (|s| s.merge_checks = vec!["make".to_owned(), " ".to_owned()], "mergeChecks[1]"),
+            (|s| s.policy.quorum = 33, "policy.quorum"),
+            (|s| s.policy.max_depth = Some(17), "policy.maxDepth"),
+            (|s| s.policy.engines = vec!["claude".to_owned(), "any".to_owned()], "policy.engines[1]"),
+            (|s| s.policy.engines = vec!["a b".to_owned()], "policy.engines[0]"),
+            (|s| s.policy.engines = vec!["claude".to_owned(), "claude".to_owned()], "policy.engines[1]"),
+            (|s| s.policy.engines = (0..65).map(|n| format!("e{n}")).collect(), "policy.engines"),
         ] {
             assert_eq!(refused(&merging(change)), field);
         }

@@ -20,6 +20,18 @@ impl Capability {
     /// To work on several repositories in one folder; factories of before could not.
     pub const SEVERAL_REPOS: &str = "has:several-repos";
 
+    /// Jobs run in a sandbox.
+    pub const SANDBOX: &str = "sandbox:bwrap";
+    /// Jobs reach what the factory lists at most, be that nothing.
+    pub const NETWORK_CLOSED: &str = "network:closed";
+    /// Jobs reach nothing but the coordinator and what their engine cannot do without.
+    pub const NETWORK_NONE: &str = "network:none";
+
+    /// Whether it says how far jobs are shut in, rather than what they find.
+    pub fn shuts_in(&self) -> bool {
+        ["sandbox:", "network:"].iter().any(|class| self.0.starts_with(class))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -22,6 +22,7 @@ pub mod limits;
 pub mod manifest;
 mod merge;
 pub mod merge_message;
+pub mod policy_floor;
 pub mod product;
 pub mod profile;
 pub mod rate;
@@ -57,6 +58,7 @@ pub use job::{
     LeaseEndHow, Merge, MergeState, Missed, Priority, ReviewNote, Setback, Target,
 };
 pub use job_token::JobToken;
+pub use policy_floor::{NetworkLevel, PolicyFloor, TreeLimits};
 pub use product::{Product, ProductSettings};
 pub use profile::{Profile, ProfileContent};
 pub use run::{Check, RepoCommit, Run, RunOutcome, RunReport};

@@ -62,6 +62,10 @@ pub const CHECK_OUTPUT_BYTES: usize = 4 * 1024;
 pub const SUBMIT_JOBS: usize = 1_000;
 /// How deep children may have children.
 pub const DAG_DEPTH: usize = 16;
+/// Children that what runs inside a job may give it, where no policy says otherwise.
+pub const CHILDREN_FROM_INSIDE: usize = 100;
+/// How deep these may have children in turn.
+pub const DEPTH_FROM_INSIDE: usize = 4;
 /// Jobs that a look at a subtree shows.
 pub const DAG_JOBS: usize = 5_000;
 /// Verdicts of reviewers that are kept with a job, the newest.

@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::job::MergeSettings;
-use crate::{ProductId, Rev, Weights};
+use crate::{PolicyFloor, ProductId, Rev, Weights};
 
+/// Where work goes whose sender may use every product and names none. Its policy holds in repositories that nobody owns.
+pub const DEFAULT_PRODUCT: &str = "default";
 /// Enough to make up for checks that take minutes, and few enough that a culprit is soon found.
 pub const MERGE_BATCH: u32 = 4;
 
@@ -24,6 +26,9 @@ pub struct ProductSettings {
     pub merge_checks: Vec<String>,
     /// How many results may be merged and checked together.
     pub merge_batch: u32,
+    /// What its jobs keep to, and those of others in its repositories.
+    #[serde(skip_serializing_if = "PolicyFloor::is_default")]
+    pub policy: PolicyFloor,
 }
 
 impl Default for ProductSettings {
@@ -35,6 +40,7 @@ impl Default for ProductSettings {
             merge: MergeSettings::default(),
             merge_checks: Vec::new(),
             merge_batch: MERGE_BATCH,
+            policy: PolicyFloor::default(),
         }
     }
 }

@@ -6,14 +6,12 @@
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use giga_coordinator::Sight;
+use giga_domain::product::DEFAULT_PRODUCT;
 use giga_domain::token::{Permission, Role, TokenRecord, TokenSecret};
 use giga_domain::{Actor, FactoryId, Holder, Job, JobId, ProductId, TokenId};
 
 use crate::app::App;
 use crate::problem::Problem;
-
-/// Where work goes whose sender may use every product and names none.
-pub(crate) const DEFAULT_PRODUCT: &str = "default";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Products {

@@ -277,8 +277,10 @@ impl From<StoreError> for Problem {
                 });
                 problem
             }
-            StoreError::UnknownParent(_) | StoreError::TooDeep(_) | StoreError::Cycle(_) => {
-                Self::new(Code::InvalidManifest, text)
+            StoreError::UnknownParent(_) | StoreError::Cycle(_) => Self::new(Code::InvalidManifest, text),
+            StoreError::TooDeep(_) | StoreError::TooManyChildren { .. } => {
+                let remedy = "an admin can set how many with `giga product policy`";
+                Self::new(Code::InvalidManifest, format!("{text}; {remedy}"))
             }
             StoreError::ParentClosed(..) => Self::new(Code::IllegalTransition, text),
             StoreError::TooManyWebhooks(_) => Self::field("productId", text),

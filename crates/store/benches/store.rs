@@ -142,6 +142,7 @@ impl Bench {
             body,
             persona: None,
             under: None,
+            tree: giga_domain::TreeLimits::default(),
         }
     }
 

@@ -6,7 +6,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::{MergeBy, MergeFeedback, MergeStrategy, ScoreTerm};
+use super::{MergeBy, MergeFeedback, MergeStrategy, NetworkLevel, ScoreTerm};
 
 /// How much each term of a score counts for the product's jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -57,6 +57,76 @@ pub struct SetProductRequest {
     /// How many results may be merged and checked together, 4 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge_batch: Option<u32>,
+    /// What its jobs keep to, and those of others in its repositories.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyFloor>,
+}
+
+/// What every job keeps to, whatever its submitter asks for. What a manifest leaves open is filled in; what asks for more is
+/// refused. It holds for jobs that are submitted from then on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct PolicyFloor {
+    /// Approvals that every result needs at least.
+    pub quorum: u32,
+    /// Whether a manifest may say `ship: auto`.
+    pub auto_ship: bool,
+    /// Engines that may be used, every one if empty; a manifest that names none gets the first.
+    pub engines: Vec<String>,
+    /// Whether jobs run in a sandbox or not at all.
+    pub sandbox: bool,
+    /// How far jobs may reach at most.
+    pub network: NetworkLevel,
+    /// Children of one job. If absent, people may add any number, and what runs inside a job 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_children: Option<u32>,
+    /// How deep children may have children. If absent 16, and 4 for what runs inside a job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_depth: Option<u32>,
+    /// Jobs that are queued or blocked; the flag `max_queued_jobs` holds as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_queued_jobs: Option<u64>,
+    /// All artifacts of the product together; the flag `artifact_product_mib` holds as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_artifact_mib: Option<u64>,
+}
+
+impl Default for PolicyFloor {
+    fn default() -> Self {
+        (&domain::PolicyFloor::default()).into()
+    }
+}
+
+impl From<PolicyFloor> for domain::PolicyFloor {
+    fn from(policy: PolicyFloor) -> Self {
+        Self {
+            quorum: policy.quorum,
+            auto_ship: policy.auto_ship,
+            engines: policy.engines,
+            sandbox: policy.sandbox,
+            network: policy.network.into(),
+            max_children: policy.max_children,
+            max_depth: policy.max_depth,
+            max_queued_jobs: policy.max_queued_jobs,
+            max_artifact_mib: policy.max_artifact_mib,
+        }
+    }
+}
+
+impl From<&domain::PolicyFloor> for PolicyFloor {
+    fn from(policy: &domain::PolicyFloor) -> Self {
+        Self {
+            quorum: policy.quorum,
+            auto_ship: policy.auto_ship,
+            engines: policy.engines.clone(),
+            sandbox: policy.sandbox,
+            network: policy.network.into(),
+            max_children: policy.max_children,
+            max_depth: policy.max_depth,
+            max_queued_jobs: policy.max_queued_jobs,
+            max_artifact_mib: policy.max_artifact_mib,
+        }
+    }
 }
 
 /// How results are merged; what is absent was not said.
@@ -106,6 +176,7 @@ pub struct Product {
     pub merge: MergeSettings,
     pub merge_checks: Vec<String>,
     pub merge_batch: u32,
+    pub policy: PolicyFloor,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -124,6 +195,7 @@ impl From<SetProductRequest> for domain::ProductSettings {
             merge: request.merge.map(Into::into).unwrap_or_default(),
             merge_checks: request.merge_checks,
             merge_batch: request.merge_batch.unwrap_or(default.merge_batch),
+            policy: request.policy.map(Into::into).unwrap_or_default(),
         }
     }
 }
@@ -139,6 +211,7 @@ impl From<&domain::Product> for Product {
             merge: (&product.settings.merge).into(),
             merge_checks: product.settings.merge_checks.clone(),
             merge_batch: product.settings.merge_batch,
+            policy: (&product.settings.policy).into(),
         }
     }
 }

@@ -160,6 +160,12 @@ words! {
 }
 
 words! {
+    /// How far jobs may reach at most: as far as the factory lets them, what it lists, or nothing but the coordinator and
+    /// their engine's own hosts.
+    NetworkLevel [of domain::NetworkLevel] { Open, List, None, }
+}
+
+words! {
     ReviewVerdict [of domain::Verdict] { Approve, RequestChanges, Reject, }
 }
 

@@ -120,7 +120,9 @@ pub async fn run_with_ready(
     let detected = engines::detect(&all, PREFLIGHT).await;
     let mut capabilities = detect::machine(&sandbox).await;
     capabilities.insert(sandbox.capability());
-    capabilities.insert(sandbox.network_capability());
+    for capability in sandbox.network_capabilities() {
+        capabilities.insert(capability);
+    }
     for capability in engines::capabilities(&detected).iter() {
         capabilities.insert(capability.clone());
     }

@@ -91,13 +91,16 @@ impl Sandbox {
         word.parse().expect("a class and a plain word are a capability")
     }
 
-    /// `network:open`, `network:none` or `network:list`.
-    pub fn network_capability(&self) -> Capability {
+    /// `network:open`, or `network:none` or `network:list`, which are both also `network:closed`.
+    pub fn network_capabilities(&self) -> Vec<Capability> {
         let mode = match &*self.0 {
             Kind::Bubblewrap(bubblewrap) => bubblewrap.config.network.mode,
             Kind::None { .. } => NetworkMode::Open,
         };
-        format!("network:{mode}").parse().expect("a class and a plain word are a capability")
+        let own = format!("network:{mode}");
+        let closed = (mode != NetworkMode::Open).then_some(Capability::NETWORK_CLOSED);
+        let both = std::iter::once(own.as_str()).chain(closed);
+        both.map(|word| word.parse().expect("a class and a plain word are a capability")).collect()
     }
 
     /// Why there is none.

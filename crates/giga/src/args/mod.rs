@@ -27,8 +27,8 @@ pub(crate) use job::{
     ActArgs, EventsArgs, InitArgs, JobArg, JobCommand, ListArgs, LogsArgs, ShipArgs, SubmitArgs, WaitArgs,
 };
 pub(crate) use product::{
-    Amount, BudgetCommand, BurndownArgs, CorrectBudgetArgs, PauseBudgetArgs, ProductCommand, ProfileCommand,
-    SetBudgetArgs, SetProductArgs,
+    Amount, BudgetCommand, BurndownArgs, CorrectBudgetArgs, PauseBudgetArgs, PolicyArgs, ProductCommand,
+    ProfileCommand, SetBudgetArgs, SetProductArgs,
 };
 pub(crate) use sandbox::{SandboxCommand, TryArgs};
 use strum::VariantArray;

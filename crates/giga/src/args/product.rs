@@ -1,7 +1,7 @@
 //! `giga budget …`, `giga product …`, `giga profile …`
 
 use clap::{Args, Subcommand};
-use giga_api::wire::{MergeBy, MergeFeedback, MergeStrategy};
+use giga_api::wire::{MergeBy, MergeFeedback, MergeStrategy, NetworkLevel};
 use giga_domain::id::IdError;
 use giga_domain::{ScoreTerm, Usd};
 
@@ -154,7 +154,7 @@ pub(crate) struct BurndownArgs {
 pub(crate) enum ProductCommand {
     /// List products with settings
     List,
-    /// Show a product's share, weights, repositories and merges
+    /// Show a product's share, weights, repositories, merges and policy
     Show(ProductArg),
     /// Set a product's share, weights, repositories and merges; what you leave out stays as it is
     #[command(after_help = "\
@@ -167,6 +167,72 @@ Examples:
 Shares are relative to each other; the default is 1. A repository has one owner: jobs of other
 products for it are refused.")]
     Set(SetProductArgs),
+    /// Set what every job of a product keeps to; what you leave out stays as it is
+    #[command(after_help = "\
+Examples:
+  giga product policy demo --quorum 1 --auto-ship no
+  giga product policy demo --engines claude,codex --sandbox yes --network list
+  giga product policy demo --max-children 20 --max-depth 2 --max-queued-jobs none
+
+A manifest that leaves something open gets what the policy asks for; one that asks for more is
+refused. Jobs of other products in its repositories keep to it too. The policy of the product
+`default` also holds in repositories that no product owns. It applies to jobs submitted from
+then on.")]
+    Policy(PolicyArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PolicyArgs {
+    #[command(flatten)]
+    pub(crate) product: ProductArg,
+    /// Approvals that every result needs at least
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) quorum: Option<u32>,
+    /// Whether manifests may say `ship: auto`
+    #[arg(long, value_name = "yes|no", value_parser = yes_or_no)]
+    pub(crate) auto_ship: Option<bool>,
+    /// All engines that may be used, the first where a manifest names none; an empty value means any
+    #[arg(long, value_delimiter = ',', value_name = "ENGINE")]
+    pub(crate) engines: Option<Vec<String>>,
+    /// Whether jobs run in a sandbox or not at all
+    #[arg(long, value_name = "yes|no", value_parser = yes_or_no)]
+    pub(crate) sandbox: Option<bool>,
+    /// How far jobs may reach at most: open, list or none
+    #[arg(long, value_name = "LEVEL", value_parser = word::<NetworkLevel>())]
+    pub(crate) network: Option<NetworkLevel>,
+    /// Children that one job may have
+    #[arg(long, value_name = "NUMBER|none", value_parser = most::<u32>)]
+    pub(crate) max_children: Option<Most<u32>>,
+    /// How deep children may have children
+    #[arg(long, value_name = "NUMBER|none", value_parser = most::<u32>)]
+    pub(crate) max_depth: Option<Most<u32>>,
+    /// Jobs that may be queued or blocked
+    #[arg(long, value_name = "NUMBER|none", value_parser = most::<u64>)]
+    pub(crate) max_queued_jobs: Option<Most<u64>>,
+    /// How large all its artifacts may be together, in MiB
+    #[arg(long, value_name = "NUMBER|none", value_parser = most::<u64>)]
+    pub(crate) max_artifact_mib: Option<Most<u64>>,
+}
+
+/// A limit, or that there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Most<T>(pub(crate) Option<T>);
+
+fn most<T: std::str::FromStr>(text: &str) -> Result<Most<T>, String> {
+    if text == "none" {
+        return Ok(Most(None));
+    }
+    text.parse()
+        .map(|most| Most(Some(most)))
+        .map_err(|_| "write a whole number from 0 on, or none".to_owned())
+}
+
+fn yes_or_no(text: &str) -> Result<bool, String> {
+    match text {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err("write yes or no".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]

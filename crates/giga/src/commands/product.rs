@@ -3,11 +3,13 @@
 use std::fmt::Write;
 
 use giga_api::client::Client;
-use giga_api::wire::{MergeBy, MergeSettings, MergeStrategy, Product, SetProductRequest};
+use giga_api::wire::{
+    MergeBy, MergeSettings, MergeStrategy, NetworkLevel, PolicyFloor, Product, SetProductRequest,
+};
 
 use super::Done;
 use super::context::Context;
-use crate::args::{ProductCommand, SetProductArgs};
+use crate::args::{PolicyArgs, ProductCommand, SetProductArgs};
 use crate::exit::CliError;
 use crate::output::{Columns, Output, joined, printable};
 
@@ -25,6 +27,47 @@ pub(crate) async fn run(command: ProductCommand, context: &Context) -> Done {
             output.one(&product.json, "/productId", || text(&product))
         }
         ProductCommand::Set(args) => set(args, &client, output).await,
+        ProductCommand::Policy(args) => set_policy(args, &client, output).await,
+    }
+}
+
+async fn set_policy(args: PolicyArgs, client: &Client, output: &Output) -> Done {
+    let PolicyArgs { product, quorum, auto_ship, engines, sandbox, network, .. } = args;
+    let product = product.product;
+    let now = client.product(&product).await?;
+    let was = &now.policy;
+    let engines = engines.map(|engines| engines.into_iter().filter(|engine| !engine.is_empty()).collect());
+    let policy = PolicyFloor {
+        quorum: quorum.unwrap_or(was.quorum),
+        auto_ship: auto_ship.unwrap_or(was.auto_ship),
+        engines: engines.unwrap_or_else(|| was.engines.clone()),
+        sandbox: sandbox.unwrap_or(was.sandbox),
+        network: network.unwrap_or(was.network),
+        max_children: args.max_children.map_or(was.max_children, |most| most.0),
+        max_depth: args.max_depth.map_or(was.max_depth, |most| most.0),
+        max_queued_jobs: args.max_queued_jobs.map_or(was.max_queued_jobs, |most| most.0),
+        max_artifact_mib: args.max_artifact_mib.map_or(was.max_artifact_mib, |most| most.0),
+    };
+    if policy == *was {
+        let what = "say what to set: --quorum, --auto-ship, --engines, --sandbox, --network, --max-children, --max-depth, \
+                    --max-queued-jobs or --max-artifact-mib; it is as you say already, or you said nothing";
+        return Err(CliError::Usage(what.to_owned()));
+    }
+    let request = SetProductRequest { policy: Some(policy), ..as_it_is(&now) };
+    let product = client.set_product(&product, &request, Some(now.rev)).await?;
+    output.one(&product.json, "/productId", || text(&product))
+}
+
+/// A request that changes nothing.
+fn as_it_is(now: &Product) -> SetProductRequest {
+    SetProductRequest {
+        share: Some(now.share),
+        weights: Some(now.weights),
+        repos: now.repos.clone(),
+        merge: Some(now.merge.clone()),
+        merge_checks: now.merge_checks.clone(),
+        merge_batch: Some(now.merge_batch),
+        policy: Some(now.policy.clone()),
     }
 }
 
@@ -65,6 +108,7 @@ async fn set(args: SetProductArgs, client: &Client, output: &Output) -> Done {
             args.merge_checks.into_iter().filter(|check| !check.is_empty()).collect()
         },
         merge_batch: Some(args.merge_batch.unwrap_or(now.merge_batch)),
+        policy: Some(now.policy.clone()),
     };
     let product = client.set_product(product, &request, Some(now.rev)).await?;
     output.one(&product.json, "/productId", || text(&product))
@@ -83,6 +127,24 @@ fn list(products: &[Product]) -> String {
     }
     table.right(&[1]);
     table.render()
+}
+
+/// What it asks for, in a line.
+fn policy_text(policy: &PolicyFloor) -> String {
+    let most = |what: &str, most: Option<u64>| most.map(|most| format!("at most {most} {what}"));
+    let rules = [
+        (policy.quorum > 0).then(|| format!("at least {} approval(s)", policy.quorum)),
+        (!policy.auto_ship).then(|| "nothing ships by itself".to_owned()),
+        (!policy.engines.is_empty()).then(|| format!("engines {}", policy.engines.join(", "))),
+        policy.sandbox.then(|| "sandbox".to_owned()),
+        (policy.network != NetworkLevel::Open).then(|| format!("network {}", policy.network)),
+        most("children per job", policy.max_children.map(u64::from)),
+        policy.max_depth.map(|depth| format!("children at most {depth} deep")),
+        most("jobs queued", policy.max_queued_jobs),
+        most("MiB of artifacts", policy.max_artifact_mib),
+    ];
+    let rules: Vec<String> = rules.into_iter().flatten().collect();
+    if rules.is_empty() { "none".to_owned() } else { rules.join("; ") }
 }
 
 fn text(product: &Product) -> String {
@@ -104,6 +166,7 @@ fn text(product: &Product) -> String {
         ("weights", weights),
         ("merges", merge),
         ("checks", joined(&product.merge_checks)),
+        ("policy", policy_text(&product.policy)),
     ];
     for (name, value) in facts {
         let _ = writeln!(text, "  {name:<7}  {}", printable(&value));

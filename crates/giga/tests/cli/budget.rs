@@ -138,3 +138,32 @@ fn a_product_is_shown_and_set_part_by_part() {
     assert!(home.giga(&["product", "set", "demo", "--weight", "speed=1"]).fails(2).contains("capabilityFit"));
     home.giga(&["product", "set", "demo", "--share", "0"]).fails(1);
 }
+
+#[test]
+fn a_policy_is_set_part_by_part_and_outlives_other_settings() {
+    let home = Home::new();
+    let _server = home.start();
+    let set = |args: &[&str]| home.giga(&[&["product", "policy", "demo"], args].concat());
+    set(&["--quorum", "2", "--auto-ship", "no", "--engines", "claude,codex"]).ok();
+    set(&["--sandbox", "yes", "--network", "list", "--max-children", "9", "--max-depth", "2"]).ok();
+    home.giga(&["product", "set", "demo", "--share", "3"]).ok();
+    let shown = home.giga(&["product", "show", "demo"]).ok();
+    let policy = "at least 2 approval(s); nothing ships by itself; engines claude, codex; sandbox; network list; \
+                  at most 9 children per job; children at most 2 deep";
+    assert!(shown.contains(policy), "{shown}");
+    set(&["--max-children", "none", "--engines", "", "--network", "open", "--max-depth", "none"]).ok();
+    let shown = home.giga(&["product", "show", "demo"]).ok();
+    assert!(shown.contains("policy   at least 2 approval(s); nothing ships by itself; sandbox\n"), "{shown}");
+
+    for (wrong, words) in [
+        (&["--auto-ship", "maybe"], "write yes or no"),
+        (&["--max-children", "-1"], "unexpected argument"),
+        (&["--max-children", "many"], "or none"),
+        (&["--network", "shut"], "open, list"),
+    ] {
+        let refused = set(wrong).fails(2);
+        assert!(refused.contains(words), "{refused}");
+    }
+    assert!(set(&[]).fails(2).contains("say what to set"));
+    assert!(set(&["--max-depth", "17"]).fails(1).contains("policy.maxDepth"));
+}

@@ -30,6 +30,8 @@ pub enum StoreError {
     Cycle(Vec<JobId>),
     #[error("parent: children of children go {0} deep at most")]
     TooDeep(usize),
+    #[error("parent: job {parent} may have {most} children at most")]
+    TooManyChildren { parent: JobId, most: usize },
     #[error("repos: `{repo}` belongs to product {owner}")]
     RepoOwned { repo: String, owner: ProductId },
     #[error("there are {0} webhooks for it already; remove one first")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use giga_domain::stage::PerStage;
 use giga_domain::{
     Actor, Command, DispatchSeq, FactoryId, Holder, HolderAction, Job, JobId, JobSpec, Priority, ProductId,
-    RequestId, Rev, Run, Stage, Timestamp,
+    RequestId, Rev, Run, Stage, Timestamp, TreeLimits,
 };
 use serde_json::Value;
 
@@ -94,6 +94,8 @@ pub struct NewJob {
     pub fingerprint: String,
     /// What runs inside its parent makes it: only while that lease holds the parent.
     pub under: Option<Holder>,
+    /// How far the tree below its parent may grow.
+    pub tree: TreeLimits,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -8,11 +8,12 @@ use axum::response::{IntoResponse, Response};
 use giga_api::wire;
 use giga_coordinator::{KnownProfiles, SubmitRequest};
 use giga_domain::manifest::{Draft, Manifest, TRACKER_KEY};
+use giga_domain::product::DEFAULT_PRODUCT;
 use giga_domain::{FailReason, ProductId, limits};
 
 use super::Answer;
 use crate::app::App;
-use crate::caller::{Caller, DEFAULT_PRODUCT, Products};
+use crate::caller::{Caller, Products};
 use crate::problem::Problem;
 use crate::request::body::ManifestBody;
 use crate::request::{check, header};

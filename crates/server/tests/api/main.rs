@@ -21,6 +21,7 @@ mod links;
 mod logs;
 mod malformed;
 mod merges;
+mod policy;
 mod poll;
 mod probe;
 mod products;

@@ -13,7 +13,7 @@ pub struct GraphNeeds {
     /// The oldest rows of `reconsider`, at most so many, with how the jobs that they name stand to others. Rows that
     /// somebody else has taken are passed over.
     pub reconsider: usize,
-    /// Jobs that are to get children: how deep each of them stands.
+    /// Jobs that are to get children: where each of them stands.
     pub parents: BTreeSet<JobId>,
     /// Jobs that are to wait for more than before: who waits for them, directly or through others. Nobody else may let
     /// such a job wait for more until commit.
@@ -31,13 +31,21 @@ pub struct Taken {
     pub parent_ended: bool,
 }
 
+/// Where a job stands that is to get children.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Standing {
+    /// How many stand above it.
+    pub above: usize,
+    pub children: usize,
+}
+
 #[derive(Debug, Default)]
 pub struct GraphLoaded {
     pub taken: Vec<Taken>,
     /// Of the jobs that were taken. The counts are at least as new as the rows.
     pub relations: HashMap<JobId, Relations>,
-    /// How many stand above each of the parents.
-    pub depths: HashMap<JobId, usize>,
+    /// Where each of the parents stands.
+    pub parents: HashMap<JobId, Standing>,
     /// Who waits, and for whom.
     pub waits: Vec<(JobId, JobId)>,
 }

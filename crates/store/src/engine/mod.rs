@@ -23,7 +23,7 @@ mod writer;
 mod writes;
 
 pub use effects::{EffectNeeds, EffectWrites, EffectsLoaded};
-pub use graph::{GraphLoaded, GraphNeeds, GraphWrites, Taken};
+pub use graph::{GraphLoaded, GraphNeeds, GraphWrites, Standing, Taken};
 pub use loaded::{Loaded, Needs};
 pub use money::{BudgetRow, ChargeRow};
 pub use registry::{RegistryLoaded, RegistryNeeds, RegistryWrites, SharedKey};

@@ -7,7 +7,7 @@ use giga_domain::transition::{Deps, ParentEnd, Relations, Tally};
 use giga_domain::{Job, JobId, Stage, Timestamp};
 
 use super::Tables;
-use crate::engine::{GraphLoaded, GraphNeeds, GraphWrites, Taken};
+use crate::engine::{GraphLoaded, GraphNeeds, GraphWrites, Standing, Taken};
 
 impl Tables {
     pub(super) fn load_graph(&self, needs: &GraphNeeds) -> GraphLoaded {
@@ -23,8 +23,10 @@ impl Tables {
             let earlier = relations.get(&job.id).and_then(|relations| relations.parent);
             relations.insert(job.id, Relations { parent: earlier.or(found.parent), ..found });
         }
-        let depths = needs.parents.iter().map(|id| (*id, self.above(*id))).collect();
-        GraphLoaded { taken, relations, depths, waits: self.waits(&needs.awaited) }
+        let standing =
+            |id: &JobId| (*id, Standing { above: self.above(*id), children: self.children(*id).count() });
+        let parents = needs.parents.iter().map(standing).collect();
+        GraphLoaded { taken, relations, parents, waits: self.waits(&needs.awaited) }
     }
 
     fn relations(&self, job: &Job, parent_ended: bool) -> Relations {

@@ -64,7 +64,7 @@ pub(super) fn answer_first(
 
 /// What is asked for behind the locks of the jobs.
 pub(super) struct Looks {
-    depths: Option<Ticket>,
+    standings: Option<Ticket>,
     waits: Option<Ticket>,
     deps: Option<Ticket>,
     children: Option<Ticket>,
@@ -86,8 +86,8 @@ pub(super) async fn look<'c>(
     let any = !taken.is_empty();
     let waits = !needs.awaited.is_empty();
     Looks {
-        depths: pipeline
-            .send_if(!needs.parents.is_empty(), &statements.depths, || vec![texts(&needs.parents)])
+        standings: pipeline
+            .send_if(!needs.parents.is_empty(), &statements.standings, || vec![texts(&needs.parents)])
             .await,
         waits: pipeline.send_if(waits, &statements.waits, || vec![texts(&needs.awaited)]).await,
         deps: pipeline.send_if(any, &statements.dep_stages, || vec![texts(&taken)]).await,
@@ -103,7 +103,8 @@ pub(super) fn answer(
     needs: &GraphNeeds,
     loaded: &mut Loaded,
 ) -> Result<()> {
-    loaded.graph.depths = decode_all(&answers.take(looks.depths), &JOBS, graph::depth)?.into_iter().collect();
+    loaded.graph.parents =
+        decode_all(&answers.take(looks.standings), &JOBS, graph::standing)?.into_iter().collect();
     loaded.graph.waits = decode_all(&answers.take(looks.waits), &JOBS, graph::wait)?;
     let deps = decode_all(&answers.take(looks.deps), &JOBS, graph::stage_count)?;
     let children = decode_all(&answers.take(looks.children), &JOBS, graph::stage_count)?;

@@ -40,7 +40,7 @@ statements! {
     prunable = sql::PRUNABLE;
 
     lock_graph = "SELECT pg_advisory_xact_lock(7717, 4)";
-    depths = sql::graph::depths("= ANY($1)");
+    standings = sql::graph::standings("= ANY($1)");
     waits = graph::waits();
     dep_stages = sql::graph::dep_stages("= ANY($1)");
     child_stages = sql::graph::child_stages("= ANY($1)");

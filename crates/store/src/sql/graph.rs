@@ -6,7 +6,7 @@ use giga_ports::StoreError;
 use giga_ports::store::SubtreeTotals;
 
 use super::select_jobs_from;
-use crate::engine::{GraphLoaded, Taken};
+use crate::engine::{GraphLoaded, Standing, Taken};
 use crate::rows::{Fields, Kind, Table};
 
 pub(crate) const RECONSIDER: Table = Table {
@@ -42,15 +42,16 @@ pub(crate) fn child_stages(list: &str) -> String {
     format!("SELECT parent_id, stage, count(*) FROM jobs WHERE parent_id {list} GROUP BY parent_id, stage")
 }
 
-/// How many stand above each job.
-pub(crate) fn depths(list: &str) -> String {
+/// How many stand above each job, and how many children it has.
+pub(crate) fn standings(list: &str) -> String {
     format!(
         "WITH RECURSIVE above (start, id, depth) AS ( \
              SELECT id, parent_id, CAST(0 AS BIGINT) FROM jobs WHERE id {list} \
              UNION ALL \
              SELECT above.start, jobs.parent_id, above.depth + 1 FROM above JOIN jobs ON jobs.id = above.id \
              WHERE above.depth < 1000) \
-         SELECT start, max(depth) FROM above GROUP BY start"
+         SELECT start, max(depth), (SELECT count(*) FROM jobs AS child WHERE child.parent_id = above.start) \
+         FROM above GROUP BY start"
     )
 }
 
@@ -108,8 +109,9 @@ pub(crate) fn wait(fields: &mut Fields<'_>) -> Result<(JobId, JobId), StoreError
     Ok((fields.parse()?, fields.parse()?))
 }
 
-pub(crate) fn depth(fields: &mut Fields<'_>) -> Result<(JobId, usize), StoreError> {
-    Ok((fields.parse()?, fields.count()?))
+/// A row of [`standings`].
+pub(crate) fn standing(fields: &mut Fields<'_>) -> Result<(JobId, Standing), StoreError> {
+    Ok((fields.parse()?, Standing { above: fields.count()?, children: fields.count()? }))
 }
 
 /// A row of [`RECONSIDER`].

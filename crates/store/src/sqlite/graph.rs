@@ -27,9 +27,9 @@ pub(super) fn take(connection: &Connection, needs: &GraphNeeds, loaded: &mut Loa
 /// Behind the jobs: how they stand to others.
 pub(super) fn look(connection: &Connection, needs: &GraphNeeds, loaded: &mut Loaded) -> Result<()> {
     if !needs.parents.is_empty() {
-        let sql = graph::depths(LISTED);
-        let found = read(connection, &sql, vec![list(&needs.parents)], &JOBS, graph::depth)?;
-        loaded.graph.depths = found.into_iter().collect();
+        let sql = graph::standings(LISTED);
+        let found = read(connection, &sql, vec![list(&needs.parents)], &JOBS, graph::standing)?;
+        loaded.graph.parents = found.into_iter().collect();
     }
     if !needs.awaited.is_empty() {
         let sql = waits();

@@ -149,6 +149,7 @@ impl Fleet {
             body: String::new(),
             persona: None,
             under: None,
+            tree: giga_domain::TreeLimits::default(),
             fingerprint: String::new(),
         };
         new.spec.budget.usd = Some(cap);

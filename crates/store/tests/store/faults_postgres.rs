@@ -39,6 +39,7 @@ fn new_job(number: u64) -> NewJob {
         body: "body".to_owned(),
         persona: None,
         under: None,
+        tree: giga_domain::TreeLimits::default(),
         fingerprint: "fingerprint".to_owned(),
     }
 }

@@ -35,6 +35,7 @@ async fn idle_work_waits_for_nobody() {
         body: "body".to_owned(),
         persona: None,
         under: None,
+        tree: giga_domain::TreeLimits::default(),
         fingerprint: "fingerprint".to_owned(),
     };
     let job = store

@@ -77,6 +77,7 @@ fn new_job(number: u128) -> NewJob {
         persona: None,
         fingerprint: "fingerprint".to_owned(),
         under: None,
+        tree: giga_domain::TreeLimits::default(),
     }
 }
 

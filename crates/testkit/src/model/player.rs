@@ -10,8 +10,8 @@ use giga_domain::token::{Permission, Role, TokenRecord, TokenSecret};
 use giga_domain::{
     Actor, ArtifactId, BudgetChange, BudgetSettings, CapabilitySet, Checkpoint, Command, DispatchSeq, Epoch,
     FactoryId, FactoryState, FailReason, Failure, Holder, HolderAction, Job, JobId, JobSpec, Judgement,
-    NodeId, OperatorAction, Priority, ProductId, Rev, RunReport, Spend, Stage, Term, Timestamp, TokenId, Usd,
-    Verdict,
+    NodeId, OperatorAction, Priority, ProductId, Rev, RunReport, Spend, Stage, Term, Timestamp, TokenId,
+    TreeLimits, Usd, Verdict,
 };
 use giga_ports::store::{
     ChangeBudget, Claim, Divergence, Enroll, Hold, JobFilter, NewEviction, NewJob, NewOffer, PutArtifact,
@@ -315,7 +315,17 @@ impl Player {
         }
         let body = format!("body {}\r\n", shape.content);
         let manifest = json!({ "name": spec.name, "content": shape.content });
-        NewJob { id, product, spec, manifest, persona: None, fingerprint: body.clone(), body, under: None }
+        NewJob {
+            id,
+            product,
+            spec,
+            manifest,
+            persona: None,
+            fingerprint: body.clone(),
+            body,
+            under: None,
+            tree: TreeLimits::default(),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use giga_domain::job::{DepsMode, FailurePolicy, JobKind, ShipMode};
 use giga_domain::{
     Actor, EventKind, FactoryId, FailReason, Holder, HolderAction, Job, JobId, JobSpec, OperatorAction,
-    Refusal, RunReport, Stage, Usd, limits, transition,
+    Refusal, RunReport, Stage, TreeLimits, Usd, limits, transition,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{NewJob, Reconsider, Reconsidered, Submit, Submitted, SubtreeTotals};
@@ -445,6 +445,30 @@ pub async fn children_go_so_deep(world: &World) {
     }
     let refused = world.refused(world.new_child(parent, |_| ())).await;
     assert!(matches!(refused, StoreError::TooDeep(limits::DAG_DEPTH)), "{refused}");
+}
+
+/// Also where several come at once: the parent is locked while its children are counted.
+pub async fn children_are_so_many_and_so_deep_as_their_tree_may_grow(world: &World) {
+    let parent = world.composite(|_| ()).await.id;
+    let bounded = |parent: JobId, tree: TreeLimits| NewJob {
+        tree,
+        ..world.new_child(parent, |spec| spec.kind = JobKind::Composite)
+    };
+    let three = TreeLimits { children: 3, depth: 2 };
+    let submit = |jobs: Vec<NewJob>| world.store.submit(Submit { jobs, actor: user() });
+    let refused = submit((0..4).map(|_| bounded(parent, three)).collect()).await.unwrap_err();
+    assert!(matches!(refused, StoreError::TooManyChildren { most: 3, .. }), "{refused}");
+    let racing = (0..6).map(|_| submit(vec![bounded(parent, three)]));
+    let answers = futures::future::join_all(racing).await;
+    let made: Vec<_> = answers.iter().flatten().flatten().map(|made| made.job().id).collect();
+    assert_eq!(made.len(), 3, "{answers:?}");
+    let one_more = bounded(parent, TreeLimits { children: 4, depth: 2 });
+    let again = submit(vec![one_more.clone()]).await.unwrap();
+    assert_eq!(submit(vec![one_more]).await.unwrap(), again, "the same again is no fifth");
+
+    let deep = submit(vec![bounded(made[0], three)]).await.unwrap()[0].job().id;
+    let refused = submit(vec![bounded(deep, three)]).await.unwrap_err();
+    assert!(matches!(refused, StoreError::TooDeep(2)), "{refused}");
 }
 
 pub async fn children_wait_for_what_their_composite_waits_for(world: &World) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use giga_domain::job::{MergeBy, MergeFeedback, MergeSettings, MergeStrategy};
-use giga_domain::{EventKind, Product, ProductSettings, Rev, ScoreTerm, Weights};
+use giga_domain::{EventKind, NetworkLevel, PolicyFloor, Product, ProductSettings, Rev, ScoreTerm, Weights};
 use giga_ports::StoreError;
 use giga_ports::store::{RotateKey, SetProduct, ShareKey};
 
@@ -45,6 +45,17 @@ pub async fn a_product_is_set_and_told(world: &World) {
         },
         merge_checks: vec!["make all".to_owned()],
         merge_batch: 7,
+        policy: PolicyFloor {
+            quorum: 2,
+            auto_ship: false,
+            engines: vec!["claude".to_owned()],
+            sandbox: true,
+            network: NetworkLevel::List,
+            max_children: Some(9),
+            max_depth: Some(0),
+            max_queued_jobs: Some(u64::from(u32::MAX) + 1),
+            max_artifact_mib: None,
+        },
     };
     let made = set(world, "demo", &settings).await;
     assert_eq!(made, Product { id: product("demo"), settings, rev: Rev(1) });

@@ -9,7 +9,7 @@ use giga_domain::job::{ReviewGate, ShipMode};
 use giga_domain::token::{Permission, Role, TokenRecord, TokenSecret};
 use giga_domain::{
     Actor, CapabilitySet, Command, Event, EventSeq, FactoryId, FeedPos, Holder, HolderAction, Job, JobId,
-    JobSpec, OperatorAction, ProductId, RequestId, Run, RunReport, Stage, Timestamp, TokenId,
+    JobSpec, OperatorAction, ProductId, RequestId, Run, RunReport, Stage, Timestamp, TokenId, TreeLimits,
 };
 use giga_ports::store::{Advertise, Claim, Claimed, Enroll, Hold, NewJob, QueueState, Retire, Steer, Submit};
 use giga_ports::{Clock, Randomness, Store, StoreError};
@@ -90,6 +90,7 @@ impl World {
             body,
             persona: None,
             under: None,
+            tree: TreeLimits::default(),
         }
     }
 

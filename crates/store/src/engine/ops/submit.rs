@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use giga_domain::job::{DepsMode, JobKind};
 use giga_domain::transition::check_holder;
-use giga_domain::{Actor, Job, JobId, JobSpec, NewEvent, Stage, State, graph, limits};
+use giga_domain::{Actor, Job, JobId, JobSpec, NewEvent, Stage, State, graph};
 use giga_ports::StoreError;
 use giga_ports::store::{NewJob, Submit, Submitted};
 
@@ -55,6 +55,7 @@ impl Op for Submit {
             }
             check_parent(new, working)?;
         }
+        check_children(&self.jobs.iter().filter(is_new).collect::<Vec<_>>(), working)?;
         check_cycles(self.jobs.iter().filter(is_new), &stands_for, working)?;
         let mut answers = Vec::with_capacity(self.jobs.len());
         for new in &self.jobs {
@@ -131,9 +132,27 @@ fn check_parent(new: &NewJob, working: &Working) -> Result<(), StoreError> {
     if let Some(why) = why {
         return Err(StoreError::ParentClosed(id, why));
     }
-    let above = working.loaded().graph.depths.get(&id).copied().unwrap_or(0);
+    let above = working.loaded().graph.parents.get(&id).map_or(0, |parent| parent.above);
     // The parent itself is one more.
-    if above + 1 > limits::DAG_DEPTH { Err(StoreError::TooDeep(limits::DAG_DEPTH)) } else { Ok(()) }
+    if above + 1 > new.tree.depth { Err(StoreError::TooDeep(new.tree.depth)) } else { Ok(()) }
+}
+
+/// Nobody gets more children than it may have. The parents are locked, so nobody else gives them any meanwhile.
+fn check_children(new: &[&NewJob], working: &Working) -> Result<(), StoreError> {
+    let mut coming: HashMap<JobId, usize> = HashMap::new();
+    for new in new {
+        let Some(parent) = new.spec.parent else { continue };
+        let count = coming.entry(parent).or_insert_with(|| {
+            let there = working.loaded().graph.parents.get(&parent).map_or(0, |parent| parent.children);
+            // Those that commands before it in the batch made.
+            there + working.made().filter(|job| job.spec.parent == Some(parent)).count()
+        });
+        *count += 1;
+        if *count > new.tree.children {
+            return Err(StoreError::TooManyChildren { parent, most: new.tree.children });
+        }
+    }
+    Ok(())
 }
 
 /// What a composite waits for, its children wait for too. Whoever submits them says so, because these jobs have to be
