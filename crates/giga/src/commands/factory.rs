@@ -119,6 +119,18 @@ fn table(factories: &[Factory], output: &Output) -> String {
     table.render()
 }
 
+/// How far its jobs are shut in, in a line; nothing for a factory that does not say.
+fn isolation(advertised: &[String]) -> Option<&'static str> {
+    let has = |word: &str| advertised.iter().any(|has| has == word);
+    match () {
+        () if has("sandbox:none") => Some("not sandboxed: jobs have the rights of the agent"),
+        () if !has("sandbox:bwrap") => None,
+        () if has("network:none") => Some("sandboxed, no network"),
+        () if has("network:list") => Some("sandboxed, listed hosts only"),
+        () => Some("sandboxed, open network"),
+    }
+}
+
 fn text(factory: &Factory, output: &Output) -> String {
     let everything =
         |words: &[String]| if words.is_empty() { "every product".to_owned() } else { joined(words) };
@@ -138,6 +150,7 @@ fn text(factory: &Factory, output: &Output) -> String {
         ("load", Some(format!("{:.2}", factory.load))),
         ("delivery", Some(delivery(factory))),
         ("products", Some(everything(&factory.products))),
+        ("isolation", isolation(&factory.advertised).map(str::to_owned)),
         ("has", Some(joined(&factory.capabilities))),
         (
             "withheld",

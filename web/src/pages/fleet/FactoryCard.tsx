@@ -13,6 +13,7 @@ import {
   capabilitiesInOrder,
   FACTORY_STATUS,
   type FactoryStatus,
+  isolation,
   seats,
   startCommand,
   statusOf,
@@ -173,6 +174,14 @@ function Facts({ factory }: { factory: Factory }) {
         {factory.canClone && ', can clone others'}
       </span>
       {factory.products.length > 0 && <span>{factory.products.join(', ')} only</span>}
+      {isolation(factory.advertised) && (
+        <span
+          className={factory.advertised.includes('sandbox:none') ? classes.differs : undefined}
+          title="How its jobs are isolated"
+        >
+          {isolation(factory.advertised)}
+        </span>
+      )}
     </p>
   );
 }

@@ -6,6 +6,7 @@ import {
   byHolder,
   capabilitiesInOrder,
   inOrder,
+  isolation,
   matches,
   offeredTo,
   offersOf,
@@ -99,6 +100,14 @@ it('shows engines before other capabilities', () => {
     'arch:x86',
     'has:git',
   ]);
+});
+
+it('says in a line how isolated a factory is', () => {
+  expect(isolation(['sandbox:none', 'network:open'])).toContain('not sandboxed');
+  expect(isolation(['sandbox:bwrap', 'network:open'])).toBe('sandboxed, open network');
+  expect(isolation(['sandbox:bwrap', 'network:closed', 'network:list'])).toBe('sandboxed, listed hosts only');
+  expect(isolation(['sandbox:bwrap', 'network:closed', 'network:none'])).toBe('sandboxed, no network');
+  expect(isolation(['os:linux'])).toBeUndefined();
 });
 
 it('gives each holder its jobs, the longest running first', () => {

@@ -85,6 +85,14 @@ export function capabilitiesInOrder(capabilities: readonly string[]): string[] {
   return [...capabilities.filter(isEngine), ...capabilities.filter((text) => !isEngine(text))];
 }
 
+/// How far its jobs are shut in, in a line; nothing for a factory that does not say.
+export function isolation(advertised: readonly string[]): string | undefined {
+  if (advertised.includes('sandbox:none')) return 'not sandboxed: jobs have the rights of the agent';
+  if (!advertised.includes('sandbox:bwrap')) return undefined;
+  if (advertised.includes('network:none')) return 'sandboxed, no network';
+  return advertised.includes('network:list') ? 'sandboxed, listed hosts only' : 'sandboxed, open network';
+}
+
 /// The jobs that each factory holds, the longest running first.
 export function byHolder(jobs: readonly Job[]): Map<string, Job[]> {
   const held = new Map<string, Job[]>();
