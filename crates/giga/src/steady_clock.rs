@@ -13,9 +13,8 @@ use parking_lot::Mutex;
 
 use crate::system::SystemClock;
 
-/// While it is ahead of the machine's clock it takes so many seconds off in `SLOW_OF`.
-const SLOW_BY: u32 = 1;
-const SLOW_OF: u32 = 10;
+/// While it is ahead of the machine's clock, it counts so many tenths of each second.
+const TENTHS: u32 = 9;
 /// What a store has recorded is believed that far ahead of the machine's clock. Further off it was that record that was
 /// wrong.
 pub(crate) const BELIEVED: Duration = Duration::from_hours(24);
@@ -37,7 +36,7 @@ impl Moment {
     /// The next one, by the machine's clock and how much time has really passed.
     fn next(self, wall: Duration, after: Duration) -> Self {
         let passed = after.saturating_sub(self.after);
-        let slowly = self.time + passed - passed * SLOW_BY / SLOW_OF;
+        let slowly = self.time + passed * TENTHS / 10;
         Self { time: wall.max(slowly), after }
     }
 }
@@ -93,6 +92,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
     const NOON: Duration = Duration::from_hours(12);
+    const ELEVEN: Duration = Duration::from_hours(11);
 
     fn seconds(count: u64) -> Duration {
         Duration::from_secs(count)
@@ -101,16 +101,16 @@ mod tests {
     #[test]
     fn a_step_back_is_not_followed_and_caught_up_slowly() {
         let start = Moment { time: NOON, after: Duration::ZERO };
-        let after = start.next(NOON - HOUR + seconds(10), seconds(10));
+        let after = start.next(ELEVEN + seconds(10), seconds(10));
         assert_eq!(after.time, NOON + seconds(9));
         let mut last = after;
         // Ten hours later the machine's clock has caught up, and is followed again.
         for second in 11..=36_100 {
-            let next = last.next(NOON - HOUR + seconds(second), seconds(second));
+            let next = last.next(ELEVEN + seconds(second), seconds(second));
             assert!(next.time >= last.time);
             last = next;
         }
-        assert_eq!(last.time, NOON - HOUR + seconds(36_100));
+        assert_eq!(last.time, ELEVEN + seconds(36_100));
     }
 
     #[test]

@@ -84,8 +84,8 @@ impl Pool {
         let mut open = self.open.lock();
         let of_address = open.by_address.get(&address).map_or(0, BTreeSet::len);
         if !address.is_loopback() && of_address >= self.shares.address {
-            let own = open.by_address.get(&address).into_iter().flatten().copied().collect::<Vec<_>>();
-            let goes = open.first_to_go(own.iter().copied())?;
+            let own = open.by_address.get(&address).into_iter().flatten();
+            let goes = open.first_to_go(own.copied())?;
             open.let_go(goes);
         } else if open.all.len() >= self.shares.all || open.strangers.len() >= self.shares.strangers {
             let goes = open.first_stranger().or_else(|| open.first_to_go(open.all.keys().copied()))?;
@@ -120,7 +120,7 @@ impl Open {
 
     /// Of these, oldest first: a silent stranger, any stranger, or one between two calls. Nobody whose call is under way
     /// and who has shown a token.
-    fn first_to_go(&self, ids: impl Iterator<Item = u64> + Clone) -> Option<u64> {
+    fn first_to_go(&self, ids: impl Iterator<Item = u64>) -> Option<u64> {
         let (mut stranger, mut idle) = (None, None);
         for connection in ids.filter_map(|id| self.all.get(&id)) {
             match (connection.is_known.load(Ordering::SeqCst), connection.is_silent()) {
@@ -189,7 +189,7 @@ impl Connection {
             if idle >= limit {
                 return;
             }
-            tokio::time::sleep(limit - idle).await;
+            tokio::time::sleep(limit.saturating_sub(idle)).await;
         }
     }
 }
