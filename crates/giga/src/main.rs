@@ -12,12 +12,14 @@ mod logging;
 mod output;
 mod serve;
 mod signals;
+mod steady_clock;
 mod system;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use rustix::fs::Mode;
 
 use args::{Cli, Command, FactoryCommand};
 use config::{Settings, Surroundings};
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         return giga_factory::sandbox::init::run(words);
     }
     let cli = Cli::parse();
+    keep_files_private(&cli.command);
     if matches!(cli.command, Command::Factory(FactoryCommand::Run(_)))
         && let Err(error) = giga_factory::sandbox::harden_this_process()
     {
@@ -62,6 +65,18 @@ fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// Whatever the umask of whoever starts it: what a coordinator writes is its owner's alone. A factory's files are below a
+/// folder that nobody else enters, and there builds find the modes that they are used to; what they make is for nobody else
+/// to change.
+fn keep_files_private(command: &Command) {
+    let masked = match command {
+        Command::Serve(_) | Command::Up(_) => Mode::RWXG | Mode::RWXO,
+        Command::Factory(FactoryCommand::Run(_)) => Mode::WGRP | Mode::WOTH,
+        _ => return,
+    };
+    rustix::process::umask(masked);
 }
 
 async fn run(cli: Cli) -> Result<(), CliError> {

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::handlers::health::StorePing;
 use crate::live::{FeedWatch, TOGETHER};
 use crate::observe::HttpMetrics;
+use crate::request::room::BodyRoom;
 
 /// Pages of history that all event streams together read at once.
 const EVENT_PAGES: usize = 16;
@@ -25,8 +26,16 @@ pub struct ServerOptions {
     pub manifest_bytes: usize,
     /// The largest of all other request bodies.
     pub request_bytes: usize,
-    /// How long a client may take to send the head of a request, and how long a connection waits for the next one.
+    /// Connections that are open at once. A quarter is kept for callers that have shown a valid token, and one address
+    /// gets at most half.
+    pub max_connections: usize,
+    /// How long a client may take to send the head of a request, all that comes before it included, and how long a
+    /// connection of HTTP/1, or one without a valid token, waits for the next one.
     pub head_timeout: Duration,
+    /// How long a connection of HTTP/2 with a valid token waits for the next request.
+    pub idle_timeout: Duration,
+    /// How long a client may take nothing of what is sent to it.
+    pub write_timeout: Duration,
     /// How long a client may take to send its body.
     pub body_timeout: Duration,
     /// How long `/readyz` waits for the store.
@@ -58,7 +67,10 @@ impl Default for ServerOptions {
         Self {
             manifest_bytes: limits::MANIFEST_BYTES,
             request_bytes: limits::REQUEST_BYTES,
+            max_connections: 10_000,
             head_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_mins(5),
+            write_timeout: Duration::from_mins(1),
             body_timeout: Duration::from_secs(30),
             ready_timeout: Duration::from_secs(2),
             longest_wait: Duration::from_mins(1),
@@ -84,6 +96,7 @@ pub(crate) struct App {
     /// Callers reach it by `https://`.
     pub(crate) is_https: bool,
     pub(crate) store_ping: Arc<StorePing>,
+    pub(crate) body_room: Arc<BodyRoom>,
     /// One for each event stream that may still be opened.
     pub(crate) event_streams: Arc<Semaphore>,
     /// One for each page of history that may be read at once.
@@ -109,6 +122,7 @@ impl App {
             http: Arc::default(),
             is_https: false,
             store_ping: Arc::default(),
+            body_room: Arc::default(),
             event_streams: Arc::new(Semaphore::new(options.event_streams)),
             event_pages: Arc::new(Semaphore::new(EVENT_PAGES)),
             history_speed: Arc::new(Mutex::new(Bucket::full(TOGETHER, Timestamp::ZERO))),

@@ -18,6 +18,7 @@ use giga_domain::{JobToken, ProductId};
 
 use crate::app::App;
 use crate::caller::{Caller, Products, Who};
+use crate::connections::Connection;
 use crate::problem::{Problem, whole_seconds};
 use crate::request::{check, header, query};
 use crate::routes::{Access, Route, Scope};
@@ -46,6 +47,7 @@ pub(crate) async fn guard(
     let route = guarded.route;
     if route.access != Access::Public {
         let caller = authenticate(&guarded.app, Peer::of(request.extensions()), request.headers()).await?;
+        Connection::has_shown_a_token(request.extensions());
         if !(route.from_inside && matches!(caller.who, Who::Job(_))) {
             admit(route.access, &caller)?;
         }

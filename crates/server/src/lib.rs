@@ -8,6 +8,7 @@
 mod app;
 mod auth;
 mod caller;
+mod connections;
 mod grpc;
 mod handlers;
 mod live;

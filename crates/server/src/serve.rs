@@ -3,8 +3,6 @@
 //! Nothing is routed here by hand: what is neither in the table nor a gRPC service is the page's (`site`), or 404.
 
 use std::io;
-use std::net::Ipv4Addr;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,28 +10,26 @@ use axum::Router;
 use axum::extract::OriginalUri;
 use axum::http::Method;
 use axum::middleware;
-use axum::routing::MethodFilter;
+use axum::routing::{MethodFilter, get};
 use giga_coordinator::Coordinator;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::TcpListener;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower_http::add_extension::AddExtension;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::app::{App, ServerOptions};
 use crate::auth::Peer;
+use crate::connections::{Pool, Serving};
+use crate::handlers::health::metrics_for_the_network;
 use crate::problem::{Code, Problem};
-use crate::tls::{Listener, Tls};
-use crate::{auth, grpc, observe, routes, site};
+use crate::tls::Listener;
+use crate::{auth, connections, grpc, observe, routes, site};
 
-const PING_EVERY: Duration = Duration::from_secs(10);
-const PING_TIMEOUT: Duration = Duration::from_secs(10);
-/// Calls under way on one HTTP/2 connection.
-const CALLS_AT_ONCE: u32 = 1_000;
+/// Between two warnings that there was no room for a newcomer.
+const WARN_EVERY: Duration = Duration::from_secs(10);
+/// On the listener for `/metrics` alone.
+const METRICS_CONNECTIONS: usize = 100;
 
 /// The whole API over this coordinator. Streams run until their client leaves.
 pub fn router(coordinator: Arc<Coordinator>, options: ServerOptions) -> Router {
@@ -48,25 +44,49 @@ pub async fn serve(
     options: ServerOptions,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let Listener { tcp: listener, tls } = listener.into();
+    let Listener { tcp, tls, metrics } = listener.into();
     let mut app = App::new(coordinator, options, shutdown.clone());
     app.is_https = tls.is_some();
-    let router = build(app);
-    let connections = TaskTracker::new();
+    let tasks = TaskTracker::new();
     if let Some(tls) = tls.clone() {
         let stop = shutdown.clone();
-        connections.spawn(async move { stop.run_until_cancelled(tls.keep_current()).await });
+        tasks.spawn(async move { stop.run_until_cancelled(tls.keep_current()).await });
     }
+    if let Some(tcp) = metrics {
+        let router = Router::new().route("/metrics", get(metrics_for_the_network)).with_state(app.clone());
+        let options = ServerOptions { max_connections: METRICS_CONNECTIONS, ..options };
+        let serving = Serving { router, options, tls: None, shutdown: shutdown.clone() };
+        tasks.spawn(accept(tcp, serving, tasks.clone()));
+    }
+    let serving = Serving { router: build(app), options, tls, shutdown };
+    accept(tcp, serving, tasks.clone()).await;
+    tasks.close();
+    if tokio::time::timeout(options.drain, tasks.wait()).await.is_err() {
+        tracing::warn!("some requests did not end in time; the server stops without them");
+    }
+    Ok(())
+}
+
+/// Until the shutdown; then nobody can connect any more.
+async fn accept(listener: TcpListener, serving: Serving, tasks: TaskTracker) {
+    let pool = Pool::new(serving.options.max_connections);
+    let mut warned_at: Option<Instant> = None;
     loop {
         let accepted = tokio::select! {
-            () = shutdown.cancelled() => break,
+            () = serving.shutdown.cancelled() => return,
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => {
-                let guest = Guest { router: router.clone(), head_timeout: options.head_timeout };
-                connections.spawn(welcome(stream, tls.clone(), guest, shutdown.clone()));
-            }
+            Ok((stream, peer)) => match pool.admit(peer.ip()) {
+                Some(place) => {
+                    tasks.spawn(connections::run(stream, Peer(peer.ip()), place, serving.clone()));
+                }
+                None if warned_at.is_none_or(|at| at.elapsed() >= WARN_EVERY) => {
+                    warned_at = Some(Instant::now());
+                    tracing::warn!(%peer, "no room for another connection; --max-connections says how many there may be");
+                }
+                None => {}
+            },
             // Out of file descriptors, most likely: others have to end first.
             Err(error) if !is_the_peers(&error) => {
                 tracing::error!(%error, "connections cannot be accepted just now");
@@ -75,79 +95,11 @@ pub async fn serve(
             Err(_) => {}
         }
     }
-    drop(listener);
-    connections.close();
-    if tokio::time::timeout(options.drain, connections.wait()).await.is_err() {
-        tracing::warn!("some requests did not end in time; the server stops without them");
-    }
-    Ok(())
 }
 
 fn is_the_peers(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionRefused | ConnectionAborted | ConnectionReset)
-}
-
-/// What every connection is served with.
-struct Guest {
-    router: Router,
-    head_timeout: Duration,
-}
-
-async fn welcome(stream: TcpStream, tls: Option<Arc<Tls>>, guest: Guest, shutdown: CancellationToken) {
-    // Answers are small and somebody waits for each: never hold one back to fill a packet.
-    let _ = stream.set_nodelay(true);
-    // Nobody knows yet what it speaks, so that no protocol's own deadline counts.
-    let mut byte = [0];
-    let first = tokio::time::timeout(guest.head_timeout, stream.peek(&mut byte));
-    let has_begun = tokio::select! {
-        first = first => matches!(first, Ok(Ok(1))),
-        () = shutdown.cancelled() => false,
-    };
-    if !has_begun {
-        return;
-    }
-    let peer = Peer(stream.peer_addr().map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.ip()));
-    let Some(tls) = tls else { return connection(stream, peer, guest, shutdown).await };
-    let shaken = tokio::select! {
-        shaken = tls.accept(stream) => shaken,
-        () = shutdown.cancelled() => return,
-    };
-    match shaken {
-        Ok(Some(stream)) => connection(stream, peer, guest, shutdown).await,
-        Ok(None) => {}
-        Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
-    }
-}
-
-/// HTTP/1 and HTTP/2 on the same port. A peer that died without a word is noticed by HTTP/2 pings, so that a worker's
-/// presence ends with the worker.
-async fn connection<S>(stream: S, peer: Peer, guest: Guest, shutdown: CancellationToken)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let Guest { router, head_timeout } = guest;
-    let mut builder = Builder::new(TokioExecutor::new());
-    // Whoever says nothing makes room for others.
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(head_timeout);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(PING_EVERY)
-        .keep_alive_timeout(PING_TIMEOUT)
-        .max_concurrent_streams(CALLS_AT_ONCE);
-    let service = TowerToHyperService::new(AddExtension::new(router, peer));
-    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let ended = tokio::select! {
-        ended = served.as_mut() => ended,
-        () = shutdown.cancelled() => {
-            served.as_mut().graceful_shutdown();
-            served.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection broke off");
-    }
 }
 
 fn build(app: App) -> Router {

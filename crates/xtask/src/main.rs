@@ -3,6 +3,7 @@
 
 mod azurite;
 mod bench;
+mod deny;
 mod giga;
 mod python;
 mod setup;
@@ -25,7 +26,8 @@ cargo xtask <chore>
   web          setup, then only the page's tests
   web-types    write docs/openapi.json and the page's types of the API anew
   screenshots  write the pictures of the page in docs/images anew
-  deny         licences, advisories and duplicate versions, where cargo-deny is installed
+  deny         licences, banned crates and sources of what we depend on, by deny.toml; advisories where cargo-deny
+               is installed and they can be had; npm audit where the registry answers
   bench        the scheduler's and the stores' benchmarks; `bench dispatch` measures the whole system
                beside a peer, `bench merges` the merge queue beside merging by hand
   sim          long simulations; `--seeds N`, `--seed S` to replay one
@@ -40,7 +42,7 @@ fn main() -> ExitCode {
         Some("web") => set_up().and_then(|()| web::check()).and_then(|()| web::browse(&web::build()?)),
         Some("web-types") => web::types(),
         Some("screenshots") => set_up().and_then(|()| web::screenshots()),
-        Some("deny") => run(cargo().args(["deny", "check"])),
+        Some("deny") => deny::check(),
         Some("bench") => bench::bench(&words[1..]),
         Some("sim") => {
             run(cargo().args(["run", "--release", "--locked", "-p", "giga-sim", "--"]).args(&words[1..]))

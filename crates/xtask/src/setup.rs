@@ -21,6 +21,7 @@ pub(crate) fn run() -> Result<()> {
     git_lfs()?;
     sandbox()?;
     pebble()?;
+    clocks()?;
     nats()
 }
 
@@ -44,6 +45,22 @@ fn sandbox() -> Result<()> {
             if !is_there() {
                 bail!("the tests need `{program}` on the PATH");
             }
+        }
+    }
+    Ok(())
+}
+
+/// What gives a process another clock than the machine's.
+fn clocks() -> Result<()> {
+    let is_there = || {
+        let libraries = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+        let mut libraries = libraries.map(|entry| entry.path().join("faketime/libfaketimeMT.so.1"));
+        libraries.any(|library| library.exists())
+    };
+    if cfg!(target_os = "linux") && !is_there() {
+        install("libfaketime")?;
+        if !is_there() {
+            bail!("the tests need Debian's libfaketime");
         }
     }
     Ok(())

@@ -5,6 +5,7 @@
 //! by the broker, is found in the view after a short grace; so a wiped broker costs that grace and no pickup deadline.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -103,7 +104,11 @@ impl FactoryStream {
 
 /// The streams that are open here, one per factory.
 #[derive(Default)]
-pub(crate) struct Streams(Mutex<BTreeMap<FactoryId, Arc<Bell>>>);
+pub(crate) struct Streams {
+    open: Mutex<BTreeMap<FactoryId, Arc<Bell>>>,
+    /// Who was told last of an order to merge: the next ones are told next.
+    told_last: Mutex<Option<FactoryId>>,
+}
 
 /// How a stream's task is reached.
 #[derive(Debug)]
@@ -117,7 +122,7 @@ struct Bell {
 
 impl Streams {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<FactoryId, Arc<Bell>>> {
-        self.0.lock()
+        self.open.lock()
     }
 
     pub(super) fn expect_offer(&self, event: &Event) {
@@ -130,7 +135,7 @@ impl Streams {
     }
 
     /// Somebody should look for what is to be merged: first the factory that made the result, whose files are warm, and
-    /// others where it was told before.
+    /// others where it was told before. Those are others each time: some may be frozen, or not have the repository.
     pub(super) fn tell_of_merge(&self, made_by: Option<&FactoryId>, is_new: bool) {
         let streams = self.lock();
         let first = made_by.and_then(|made_by| streams.get(made_by));
@@ -138,7 +143,14 @@ impl Streams {
             bell.news.notify_one();
         }
         if first.is_none() || !is_new {
-            streams.values().take(OTHERS_TOLD).for_each(|bell| bell.news.notify_one());
+            let mut last = self.told_last.lock();
+            let after = last.take().map_or(Bound::Unbounded, Bound::Excluded);
+            let rest = streams.range((after.clone(), Bound::Unbounded));
+            let told = rest.chain(&*streams).take(OTHERS_TOLD.min(streams.len()));
+            for (factory, bell) in told {
+                bell.news.notify_one();
+                *last = Some(factory.clone());
+            }
         }
     }
 }
@@ -397,5 +409,42 @@ async fn ack(offers: &mut Option<Box<dyn Offers>>, delivered: &Delivered) -> Res
     match offers {
         Some(offers) => offers.ack(delivered).await,
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn of_a_merge_others_are_told_each_time_until_everybody_was() {
+        let streams = Streams::default();
+        let bell = || Bell {
+            over: CancellationToken::new(),
+            replaced: AtomicBool::new(false),
+            news: Notify::new(),
+            expects: Notify::new(),
+        };
+        let bells: Vec<Arc<Bell>> = (0..9).map(|_| Arc::new(bell())).collect();
+        for (number, bell) in bells.iter().enumerate() {
+            streams.lock().insert(format!("f-{number}").parse().unwrap(), bell.clone());
+        }
+        let heard = || -> Vec<usize> {
+            (0..9).filter(|number| bells[*number].news.notified().now_or_never().is_some()).collect()
+        };
+        let maker = "f-0".parse().unwrap();
+        streams.tell_of_merge(Some(&maker), true);
+        assert_eq!(heard(), [0], "who made it is told first, alone");
+        streams.tell_of_merge(None, false);
+        assert_eq!(heard(), [0, 1, 2, 3]);
+        streams.tell_of_merge(None, false);
+        assert_eq!(heard(), [4, 5, 6, 7]);
+        streams.tell_of_merge(None, false);
+        assert_eq!(heard(), [0, 1, 2, 8]);
+        streams.lock().retain(|id, _| *id == maker);
+        streams.tell_of_merge(None, false);
+        assert_eq!(heard(), [0]);
     }
 }

@@ -3,7 +3,9 @@
 //! The file is what lets the log survive an unreachable coordinator; the coordinator's offset is what keeps a repeated
 //! piece from being added twice.
 
+use std::fs::{DirBuilder, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,9 +35,9 @@ struct Inner {
 
 impl RunLog {
     pub(super) fn create(folder: &Path, held: &Held) -> std::io::Result<Self> {
-        std::fs::create_dir_all(folder)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let path = folder.join(format!("{}.{}.log", held.job, held.epoch));
-        let file = std::fs::File::create(&path)?;
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
         Ok(Self { inner: Arc::new(Inner { path, file: Mutex::new(file), grown: Notify::new() }) })
     }
 

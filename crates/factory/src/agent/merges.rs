@@ -27,7 +27,7 @@ use crate::workspace::{
 
 /// While a stream delivers hints, how often to look without one: a hint may be lost, or the factory that took an order
 /// may have died.
-const LOOK_EVERY: Duration = Duration::from_mins(5);
+const LOOK_EVERY: Duration = Duration::from_mins(2);
 
 /// How often a lease is renewed within its length.
 const RENEWALS: u32 = 4;

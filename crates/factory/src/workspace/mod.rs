@@ -28,7 +28,9 @@ mod target;
 mod work_folder;
 mod worktree;
 
-use std::path::PathBuf;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use giga_domain::{Epoch, JobId};
@@ -74,7 +76,7 @@ impl Workspace {
         policy.check_prefixes()?;
         for folder in ["mirrors", "work", "locks"] {
             let folder = base.join(folder);
-            std::fs::create_dir_all(&folder).map_err(WorkspaceError::io(folder))?;
+            private_folder(&folder).map_err(WorkspaceError::io(folder))?;
         }
         let base = base.canonicalize().map_err(WorkspaceError::io(base))?;
         // It is written into files of git's that are read line by line.
@@ -118,4 +120,9 @@ impl Workspace {
     fn slot(&self, job: JobId, epoch: Epoch) -> Slot {
         Slot::new(&self.inner.base, job, epoch)
     }
+}
+
+/// For nobody but the owner, whatever the umask: inside, files have the modes that builds are used to.
+fn private_folder(folder: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }

@@ -268,6 +268,8 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
     #[command(flatten)]
+    pub(crate) edge: EdgeArgs,
+    #[command(flatten)]
     pub(crate) tls: TlsArgs,
     /// Number of local factories; 0 starts only a coordinator [env: GIGA_FACTORIES] [default: 1]
     #[arg(long, value_name = "COUNT")]
@@ -280,6 +282,18 @@ pub(crate) struct UpArgs {
     pub(crate) work: WorkArgs,
     #[command(flatten)]
     pub(crate) outside: OutsideArgs,
+}
+
+/// Who may connect to the coordinator besides its API, and how many.
+#[derive(Debug, Args)]
+pub(crate) struct EdgeArgs {
+    /// Also serve /metrics, and nothing else, at this address: without a token and without TLS [env: GIGA_METRICS_LISTEN]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) metrics_listen: Option<String>,
+    /// Connections that may be open at once [env: GIGA_MAX_CONNECTIONS] [default: 10000, or less where the limit of open
+    /// files is low]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) max_connections: Option<String>,
 }
 
 /// How the coordinator proves itself, and keeps what is said secret.
@@ -333,6 +347,8 @@ pub(crate) struct ServeArgs {
     /// Address to listen on; port 0 picks a free port [env: GIGA_LISTEN] [default: 127.0.0.1:7717]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
+    #[command(flatten)]
+    pub(crate) edge: EdgeArgs,
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
     #[command(flatten)]

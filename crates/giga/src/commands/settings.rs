@@ -38,6 +38,8 @@ pub(crate) fn show(context: &Context) -> Done {
         (Key::Output.name(), plain(settings.output())),
         (Key::Data.name(), folder(data)),
         (Key::Listen.name(), plain(settings.listen())),
+        (Key::MetricsListen.name(), or_none(Key::MetricsListen)),
+        (Key::MaxConnections.name(), or_none(Key::MaxConnections)),
         (Key::TlsCert.name(), or_none(Key::TlsCert)),
         (Key::TlsKeyFile.name(), or_none(Key::TlsKeyFile)),
         (Key::TlsAcme.name(), or_none(Key::TlsAcme)),

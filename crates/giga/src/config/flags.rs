@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::Key;
 use crate::args::{
-    Cli, Command, FactoryCommand, OutsideArgs, SandboxArgs, SandboxCommand, TlsArgs, WorkArgs,
+    Cli, Command, EdgeArgs, FactoryCommand, OutsideArgs, SandboxArgs, SandboxCommand, TlsArgs, WorkArgs,
 };
 
 type Given = Vec<(Key, Option<String>)>;
@@ -25,6 +25,7 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
     match &cli.command {
         Command::Up(args) => {
             given.push((Key::Listen, args.listen.clone()));
+            given.extend(edge(&args.edge));
             given.extend(tls(&args.tls));
             given.push((Key::Factories, args.factories.clone()));
             given.push((Key::Artifacts, args.artifacts.clone()));
@@ -34,6 +35,7 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
         Command::Serve(args) => {
             given.extend(outside(&args.outside));
             given.push((Key::Listen, args.listen.clone()));
+            given.extend(edge(&args.edge));
             given.extend(tls(&args.tls));
             given.push((Key::Store, args.store.clone()));
             given.push((Key::Artifacts, args.artifacts.clone()));
@@ -53,6 +55,13 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
 
 fn list(words: &[String]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(","))
+}
+
+fn edge(args: &EdgeArgs) -> Given {
+    vec![
+        (Key::MetricsListen, args.metrics_listen.clone()),
+        (Key::MaxConnections, args.max_connections.clone()),
+    ]
 }
 
 fn tls(args: &TlsArgs) -> Given {

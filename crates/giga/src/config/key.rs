@@ -12,6 +12,8 @@ pub(crate) enum Key {
     Output,
     Data,
     Listen,
+    MetricsListen,
+    MaxConnections,
     TlsCert,
     TlsKeyFile,
     TlsAcme,
@@ -93,7 +95,7 @@ impl ForgeKey {
 }
 
 impl Key {
-    const PLAIN: [Self; 40] = [
+    const PLAIN: [Self; 42] = [
         Self::Url,
         Self::TokenFile,
         Self::AllowPlainHttp,
@@ -102,6 +104,8 @@ impl Key {
         Self::Output,
         Self::Data,
         Self::Listen,
+        Self::MetricsListen,
+        Self::MaxConnections,
         Self::TlsCert,
         Self::TlsKeyFile,
         Self::TlsAcme,
@@ -179,6 +183,8 @@ impl Key {
             Self::Output => ("output", "--output", "GIGA_OUTPUT"),
             Self::Data => ("data", "--data", "GIGA_DATA"),
             Self::Listen => ("listen", "--listen", "GIGA_LISTEN"),
+            Self::MetricsListen => ("metrics-listen", "--metrics-listen", "GIGA_METRICS_LISTEN"),
+            Self::MaxConnections => ("max-connections", "--max-connections", "GIGA_MAX_CONNECTIONS"),
             Self::TlsCert => ("tls-cert", "--tls-cert", "GIGA_TLS_CERT"),
             Self::TlsKeyFile => ("tls-key", "--tls-key", "GIGA_TLS_KEY"),
             Self::TlsAcme => ("tls-acme", "--tls-acme", "GIGA_TLS_ACME"),
@@ -251,7 +257,7 @@ impl Key {
 
     /// A number, or a word.
     pub(crate) const fn is_count(self) -> bool {
-        matches!(self, Self::SandboxProcesses | Self::SandboxOpenFiles)
+        matches!(self, Self::MaxConnections | Self::SandboxProcesses | Self::SandboxOpenFiles)
     }
 
     /// A relative path in giga.toml is relative to that file.

@@ -7,6 +7,9 @@ use giga_api::client::Trust;
 use super::{Key, Setting, Settings};
 use crate::exit::CliError;
 
+/// With fewer, a few factories and a page would be in each other's way.
+const LEAST_CONNECTIONS: usize = 16;
+
 /// Where a coordinator has its certificate from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Tls {
@@ -29,6 +32,22 @@ impl Settings {
 
     pub(crate) fn allow_plain_http(&self) -> Result<Setting<bool>, CliError> {
         self.switch(Key::AllowPlainHttp)
+    }
+
+    /// Where `/metrics` is served without a token; nowhere by default.
+    pub(crate) fn metrics_listen(&self) -> Option<Setting<String>> {
+        self.get(Key::MetricsListen)
+    }
+
+    /// None where it follows from how many files a process may have open.
+    pub(crate) fn max_connections(&self) -> Result<Option<usize>, CliError> {
+        let Some(Setting { value, origin }) = self.get(Key::MaxConnections) else { return Ok(None) };
+        match value.parse() {
+            Ok(count) if count >= LEAST_CONNECTIONS => Ok(Some(count)),
+            _ => Err(CliError::Config(format!(
+                "{origin}: `{value}` is not a number of connections, {LEAST_CONNECTIONS} or more"
+            ))),
+        }
     }
 
     /// None where the coordinator speaks plain HTTP.

@@ -5,6 +5,7 @@
 
 mod data;
 mod local;
+mod room;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use std::sync::Arc;
 use giga_blobs::Places;
 use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Options, Ports};
-use giga_ports::store::ShareKey;
+use giga_domain::FeedPos;
+use giga_ports::store::{ShareKey, StoreReads};
 use giga_ports::{Randomness as _, StoreError};
 use giga_server::{AcmeOptions, Listener, ServerOptions, Tls};
 use giga_store::Tuning;
@@ -21,8 +23,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{Setting, Settings, Tls as TlsSource, mask_url};
 use crate::exit::CliError;
-use crate::output::{announce, progress, say, warn};
+use crate::output::{announce, progress, say, span, warn};
 use crate::signals;
+use crate::steady_clock::{Record, SteadyClock};
 use crate::system::{SystemClock, SystemRandomness};
 use data::DataFolder;
 use local::{LocalFactories, Plan};
@@ -55,15 +58,29 @@ struct Started<'a> {
 
 /// With a plan, for people and with factories of its own.
 async fn run(settings: &Settings, store: &str, broker: &str, plan: Option<Plan>) -> Result<(), CliError> {
+    let served = start_and_serve(settings, store, broker, plan).await;
+    served.map_err(|error| room::explain(error, &settings.data().value))
+}
+
+async fn start_and_serve(
+    settings: &Settings,
+    store: &str,
+    broker: &str,
+    plan: Option<Plan>,
+) -> Result<(), CliError> {
     // From here on a signal ends in good order, however far the start got.
     let shutdown = CancellationToken::new();
     let factories = LocalFactories::none();
     signals::cancel_on_signal(shutdown.clone(), factories.clone().leave_at_once())?;
 
-    allow_many_connections();
+    let max_connections = connections_allowed(settings.max_connections()?)?;
     let wanted_tls = settings.tls()?;
     let folder = DataFolder::lock(settings.data().value)?;
     let (listener, address) = listen(settings.listen()).await?;
+    let metrics = match settings.metrics_listen() {
+        Some(wanted) => Some(listen(wanted).await?),
+        None => None,
+    };
     // Before anything is made: without it nobody would be served.
     let tls = tokio::select! {
         tls = certificate(wanted_tls, &folder, &listener) => tls?,
@@ -83,8 +100,11 @@ async fn run(settings: &Settings, store: &str, broker: &str, plan: Option<Plan>)
              --tls-acme, or put TLS in front"
         ));
     }
-    let listener = Listener::new(listener, tls);
-    let options = ServerOptions::default();
+    if let Some((_, address)) = &metrics {
+        progress(&format!("metrics at http://{}/metrics, without a token", reachable(*address)));
+    }
+    let listener = Listener::new(listener, tls).with_metrics(metrics.map(|(listener, _)| listener));
+    let options = ServerOptions { max_connections, ..ServerOptions::default() };
     let has_page = options.page.is_some();
     if let Some(plan) = &plan {
         plan.enroll(&coordinator, folder.path()).await?;
@@ -131,11 +151,23 @@ async fn serve_until(
     server.await
 }
 
-/// As many open files as the system lets a process have: a thousand is soon used up by streams.
-fn allow_many_connections() {
+/// As many open files as the system lets a process have, and how many of them may be connections: the rest is for the
+/// store, artifacts and logs, and for connections that were just let go.
+fn connections_allowed(wanted: Option<usize>) -> Result<usize, CliError> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let files = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize);
+    let most = files / 4 * 3;
+    match wanted {
+        Some(wanted) if wanted > most => Err(CliError::Config(format!(
+            "max-connections: {wanted} connections need {} open files, and this process may have {files}; raise that limit \
+             (LimitNOFILE of systemd, `ulimit -Hn`), or allow at most {most} connections",
+            wanted.div_ceil(3) * 4
+        ))),
+        Some(wanted) => Ok(wanted),
+        None => Ok(most.min(ServerOptions::default().max_connections)),
+    }
 }
 
 async fn listen(wanted: Setting<String>) -> Result<(TcpListener, SocketAddr), CliError> {
@@ -232,7 +264,7 @@ pub(crate) async fn start(
     place: &str,
     outside: giga_effects::Config,
 ) -> Result<Arc<Coordinator>, CliError> {
-    let (clock, random) = (Arc::new(SystemClock), Arc::new(SystemRandomness));
+    let (clock, random) = (Arc::new(SteadyClock::new()), Arc::new(SystemRandomness));
     let broker = if broker == Settings::EMBEDDED_BROKER {
         Arc::new(Embedded::with_clock(clock.clone()))
     } else {
@@ -244,11 +276,13 @@ pub(crate) async fn start(
             )
         })?
     };
-    let effects = giga_effects::HttpEffects::new(outside, clock.clone())
+    // The world outside goes by its own clocks.
+    let effects = giga_effects::HttpEffects::new(outside, Arc::new(SystemClock))
         .map_err(|error| CliError::Config(error.to_string()))?;
     let places = places(place).await?;
     let started = async {
         let stores = giga_store::open(store, clock.clone(), Tuning::default()).await?;
+        go_on_from_newest(&clock, stores.jobs.read()).await?;
         // Every coordinator of the store knows what any of them has written into a tracker.
         let key = ShareKey { name: "tracker-markers", fresh: random.bytes() };
         let marker_key = stores.jobs.share_key(key).await?;
@@ -275,6 +309,28 @@ pub(crate) async fn start(
             CliError::failed(message)
         }
     })
+}
+
+/// Time in a store does not go back when its coordinator is started again. With PostgreSQL the clock is the database's.
+async fn go_on_from_newest(clock: &SteadyClock, store: &dyn StoreReads) -> Result<(), StoreError> {
+    let head = store.feed_head().await?;
+    let newest = store.feed(FeedPos(head.0.saturating_sub(1)), 1).await?;
+    let Some(newest) = newest.last().map(|event| event.at) else { return Ok(()) };
+    match clock.go_on_from(newest) {
+        Record::Past => {}
+        Record::Ahead(ahead) => warn(&format!(
+            "the clock of this machine is {} behind the newest event in the store ({newest}); time goes on from there, a \
+             little slower, until the clock has caught up",
+            span(ahead)
+        )),
+        Record::Wrong(ahead) => warn(&format!(
+            "the newest event in the store is {} ahead of the clock of this machine ({newest}): that event's time is taken for \
+             wrong, and the clock for right. What a live factory holds gets right deadlines when it is renewed; what a dead one \
+             holds is ended with `giga job cancel`. If it is the clock that is wrong, stop the coordinator and set the clock",
+            span(ahead)
+        )),
+    }
+    Ok(())
 }
 
 fn greet(started: &Started<'_>) {

@@ -14,10 +14,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::bench::{Reader, Repo, factory, git, job, submit};
+use crate::bench::{self, Reader, Repo, factory, git, job, submit};
 use crate::world::{Home, Ran, Server, giga};
 
 const PATIENCE: Duration = Duration::from_secs(90);
+/// A lease of two seconds, ten until it is mentioned once more, and a merge on a busy machine.
+const TAKEN_OVER: Duration = Duration::from_secs(45);
 
 #[derive(Clone, Copy)]
 enum Step {
@@ -106,6 +108,7 @@ struct Stopped {
     before: String,
     server: Option<Server>,
     factory: Option<Reader>,
+    _other: Option<Reader>,
     /// `job wait` and `job ship`, which live through all of it.
     followers: Vec<Child>,
     home: Home,
@@ -113,6 +116,11 @@ struct Stopped {
 
 impl Stopped {
     fn at(step: Step) -> Self {
+        Self::beside(step, None)
+    }
+
+    /// With another factory that is there before the word to ship.
+    fn beside(step: Step, other: Option<&str>) -> Self {
         let home = Home::new();
         let origin = Repo::hello(&home);
         let stop = Stop::new(&home);
@@ -127,12 +135,23 @@ impl Stopped {
         let id = submit(&home, &manifest("one", "manual", &verify));
         let waits = follower(&home, &["job", "wait", "--keep-waiting", &id]);
         home.giga(&["job", "wait", &id, "--until", "testing"]).ok();
+        let other = other.map(|id| bench::factory(&home, id));
         move_branch(&home);
         let before = origin.git(&["rev-parse", "main"]);
         stop.install(&home.path().join("repos/hello.git"), step);
         let followers = vec![waits, follower(&home, &["job", "ship", &id])];
         stop.reached();
-        Self { stop, id, origin, before, server: Some(server), factory: Some(factory), followers, home }
+        Self {
+            stop,
+            id,
+            origin,
+            before,
+            server: Some(server),
+            factory: Some(factory),
+            _other: other,
+            followers,
+            home,
+        }
     }
 
     /// As when the coordinator's machine loses its power. What it says is how to bring it back: at the same address, so
@@ -364,4 +383,33 @@ fn both_are_killed_between_the_announcement_and_the_push() {
 #[test]
 fn both_are_killed_between_the_push_and_the_news_of_it() {
     both_killed_at(Step::Pushed);
+}
+
+/// With another one that is there all the time and has nothing to do: it takes over when the lease of the frozen one is
+/// over, and what that one still does when it goes on changes nothing.
+fn frozen_at(step: Step) {
+    let mut at = Stopped::beside(step, Some("b"));
+    let frozen = at.factory.take().unwrap();
+    assert_eq!(job(&at.home, &at.id)["merge"]["factoryId"], "a");
+    frozen.signal("STOP");
+    let began = Instant::now();
+    at.check_shipped();
+    // A lease, and until the other one is told of it once more; not until somebody happens to look.
+    assert!(began.elapsed() < TAKEN_OVER, "{:?}", began.elapsed());
+    let tip = at.tip();
+    let _gate = at.stop.open();
+    frozen.signal("CONT");
+    at.until_nothing_is_left();
+    assert_eq!(at.tip(), tip, "the frozen one pushes nothing when it goes on");
+    at.check_the_next();
+}
+
+#[test]
+fn a_factory_that_is_frozen_while_it_checks_is_taken_over_from() {
+    frozen_at(Step::Checks);
+}
+
+#[test]
+fn a_factory_that_is_frozen_while_it_pushes_is_taken_over_from() {
+    frozen_at(Step::Push);
 }

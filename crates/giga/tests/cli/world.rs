@@ -129,6 +129,13 @@ impl Server {
         assert!(sent.unwrap().success());
     }
 
+    /// What it has in memory.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() * 1024
+    }
+
     /// Asks it to stop and waits until it has.
     pub(crate) fn stop(mut self, signal: &str) -> ExitStatus {
         self.signal(signal);
@@ -146,7 +153,7 @@ impl Drop for Server {
 /// A factory as an outside client: plain HTTP with the token that enrolment printed.
 pub(crate) struct Holder {
     pub(crate) id: String,
-    token: String,
+    pub(crate) token: String,
     url: String,
     http: reqwest::Client,
 }

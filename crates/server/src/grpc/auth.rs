@@ -12,6 +12,7 @@ use tonic::{Request, Status};
 use crate::app::App;
 use crate::auth::{Peer, admit, authenticate, narrow, refused};
 use crate::caller::{Caller, Who};
+use crate::connections::Connection;
 use crate::problem::Problem;
 use crate::routes::{Access, Scope};
 
@@ -29,6 +30,7 @@ const A_MOMENT: Duration = Duration::from_millis(1);
 pub(super) async fn worker<T>(app: &App, request: &Request<T>) -> Result<Caller, Status> {
     let headers: &HeaderMap = request.metadata().as_ref();
     let caller = authenticate(app, Peer::of(request.extensions()), headers).await?;
+    Connection::has_shown_a_token(request.extensions());
     if !matches!(caller.who, Who::User(role) if role.may(Right::ServeTopics)) {
         let roles = Role::ALL.into_iter().filter(|role| role.may(Right::ServeTopics));
         let roles = roles.map(Role::as_str).collect::<Vec<_>>().join(", ");
@@ -42,6 +44,7 @@ pub(super) async fn worker<T>(app: &App, request: &Request<T>) -> Result<Caller,
 pub(super) async fn submitter<T>(app: &App, request: &Request<T>) -> Result<Caller, Status> {
     let headers: &HeaderMap = request.metadata().as_ref();
     let caller = authenticate(app, Peer::of(request.extensions()), headers).await?;
+    Connection::has_shown_a_token(request.extensions());
     admit(Access::Role(Role::Submitter), &caller)?;
     Ok(narrow(Scope::Product, caller, headers)?)
 }

@@ -19,6 +19,7 @@ use super::auth::TokenWatch;
 use super::{grant_message, refused, stopping};
 use crate::app::App;
 use crate::auth::{Peer, admit, authenticate};
+use crate::connections::Connection;
 use crate::handlers::holders::claim_answer;
 use crate::request::check;
 use crate::routes::Access;
@@ -43,6 +44,7 @@ impl Fleet for FleetService {
         let tokens = app.coordinator.tokens_changed();
         let headers: &HeaderMap = request.metadata().as_ref();
         let caller = authenticate(app, Peer::of(request.extensions()), headers).await?;
+        Connection::has_shown_a_token(request.extensions());
         admit(Access::Factory, &caller)?;
         let factory: FactoryId = check::id("factory_id", &request.get_ref().factory_id)?;
         caller.speaks_for(&factory)?;

@@ -167,6 +167,11 @@ pub(crate) async fn prometheus(State(app): State<App>, caller: Caller) -> Answer
     Ok(openmetrics(if caller.products == Products::All { text } else { cut(&text, &caller.products) }))
 }
 
+/// The same for a listener that serves nothing else: who reaches it is the network's business.
+pub(crate) async fn metrics_for_the_network(State(app): State<App>) -> Answer<Response> {
+    Ok(openmetrics(scrape(&app).await?))
+}
+
 fn openmetrics(text: String) -> Response {
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(CONTENT_TYPE, content_type)], text).into_response()

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
-use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{Extensions, HeaderMap};
 use futures::{StreamExt, stream};
 use giga_domain::limits;
 use giga_ports::BlobError;
@@ -19,8 +19,10 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use super::room::GrowingBody;
 use super::{json, shown};
 use crate::app::App;
+use crate::caller::Caller;
 use crate::problem::{Code, Problem};
 
 /// How much past the limit is thrown away before the connection is simply closed.
@@ -44,7 +46,7 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let bytes = read(body, app.options.request_bytes, app).await?;
+        let bytes = read(body, app.options.request_bytes, app, &parts.extensions).await?;
         require_json(&parts.headers)?;
         json::parse(&bytes).map(Self)
     }
@@ -55,7 +57,7 @@ impl<T: DeserializeOwned, const LIMIT: usize> FromRequest<App> for LargeJson<T, 
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let bytes = read(body, LIMIT, app).await?;
+        let bytes = read(body, LIMIT, app, &parts.extensions).await?;
         require_json(&parts.headers)?;
         json::parse(&bytes).map(Self)
     }
@@ -66,7 +68,7 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for OptionalJson<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let bytes = read(body, app.options.request_bytes, app).await?;
+        let bytes = read(body, app.options.request_bytes, app, &parts.extensions).await?;
         if bytes.is_empty() {
             return Ok(Self(T::default()));
         }
@@ -82,7 +84,8 @@ impl<const LIMIT: usize> FromRequest<App> for BytesBody<LIMIT> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        read(request.into_body(), LIMIT, app).await.map(Self)
+        let (parts, body) = request.into_parts();
+        read(body, LIMIT, app, &parts.extensions).await.map(Self)
     }
 }
 
@@ -155,7 +158,7 @@ impl FromRequest<App> for ManifestBody {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let bytes = read(body, app.options.manifest_bytes, app).await?;
+        let bytes = read(body, app.options.manifest_bytes, app, &parts.extensions).await?;
         let wanted = "send the manifest as text/markdown, or {manifest, bodyMd} as application/json";
         match media_type(&parts.headers, wanted)?.as_str() {
             "text/markdown" | "text/x-markdown" => Ok(Self::Markdown(bytes)),
@@ -177,7 +180,7 @@ impl FromRequest<App> for ProfileBody {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let bytes = read(body, app.options.request_bytes, app).await?;
+        let bytes = read(body, app.options.request_bytes, app, &parts.extensions).await?;
         let wanted = "send the profile as text/markdown, or {personaMd, defaults} as application/json";
         match media_type(&parts.headers, wanted)?.as_str() {
             "text/markdown" | "text/x-markdown" => Ok(Self::Markdown(bytes)),
@@ -187,18 +190,24 @@ impl FromRequest<App> for ProfileBody {
     }
 }
 
-pub(crate) async fn read(body: Body, limit: usize, app: &App) -> Result<Bytes, Problem> {
+pub(crate) async fn read(
+    body: Body,
+    limit: usize,
+    app: &App,
+    extensions: &Extensions,
+) -> Result<Bytes, Problem> {
+    let caller = extensions.get::<Caller>().map(|caller| caller.token.clone());
+    let kept = GrowingBody::new(&app.body_room, caller);
     let extra = Duration::from_secs((limit.saturating_sub(LARGE) / SLOWEST) as u64);
     let patience = app.options.body_timeout + extra;
-    let reading = tokio::time::timeout(patience, read_up_to(body, limit));
+    let reading = tokio::time::timeout(patience, read_up_to(body, limit, kept));
     reading.await.unwrap_or_else(|_| {
         let detail = format!("the body did not arrive within {} seconds", patience.as_secs());
         Err(Problem::new(Code::RequestTimeout, detail))
     })
 }
 
-async fn read_up_to(mut body: Body, limit: usize) -> Result<Bytes, Problem> {
-    let mut kept = Vec::new();
+async fn read_up_to(mut body: Body, limit: usize, mut kept: GrowingBody) -> Result<Bytes, Problem> {
     let mut arrived = 0usize;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
@@ -208,7 +217,7 @@ async fn read_up_to(mut body: Body, limit: usize) -> Result<Bytes, Problem> {
         let Ok(data) = frame.into_data() else { continue };
         arrived = arrived.saturating_add(data.len());
         if arrived <= limit {
-            kept.extend_from_slice(&data);
+            kept.extend(&data)?;
         } else if arrived > limit.saturating_add(THROWN_AWAY) {
             break;
         }
@@ -217,7 +226,7 @@ async fn read_up_to(mut body: Body, limit: usize) -> Result<Bytes, Problem> {
         let detail = format!("the body is larger than {limit} bytes, the most that this call takes");
         return Err(Problem::new(Code::PayloadTooLarge, detail));
     }
-    Ok(kept.into())
+    Ok(Bytes::from_owner(kept))
 }
 
 fn require_json(headers: &HeaderMap) -> Result<(), Problem> {

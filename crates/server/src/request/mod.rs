@@ -8,6 +8,7 @@ mod json;
 pub(crate) mod path;
 pub(crate) mod query;
 pub(crate) mod ranges;
+pub(crate) mod room;
 
 pub(crate) use body::{BytesBody, JsonBody, LargeJson, OptionalJson, Upload};
 pub(crate) use path::PathText;

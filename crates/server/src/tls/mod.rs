@@ -50,11 +50,19 @@ impl TlsError {
 pub struct Listener {
     pub(crate) tcp: TcpListener,
     pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) metrics: Option<TcpListener>,
 }
 
 impl Listener {
     pub fn new(tcp: TcpListener, tls: Option<Tls>) -> Self {
-        Self { tcp, tls: tls.map(Arc::new) }
+        Self { tcp, tls: tls.map(Arc::new), metrics: None }
+    }
+
+    /// `/metrics` here as well: without a token, in plain HTTP, and nothing else.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: Option<TcpListener>) -> Self {
+        self.metrics = metrics;
+        self
     }
 }
 

@@ -4,6 +4,7 @@
 mod artifacts;
 mod budgets;
 mod client;
+mod connections;
 mod control;
 mod dag;
 mod delivery;

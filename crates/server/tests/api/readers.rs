@@ -16,7 +16,7 @@ use crate::world::{World, actor};
 const PER_READER: usize = 200 * 1024;
 
 /// One event each, with something in it.
-async fn events(world: &World, count: usize) {
+pub(crate) async fn events(world: &World, count: usize) {
     for round in 0..count.div_ceil(1_000) {
         let items = (0..count.min(1_000)).map(|number| {
             let name = format!("{round}-{number}-{}", "x".repeat(100));
