@@ -30,6 +30,7 @@ mod products;
 mod profiles;
 mod reconcile;
 mod sight;
+mod sign_in;
 mod store_clock;
 mod strangers;
 mod tokens;
@@ -55,6 +56,7 @@ pub use merges::{MergeHolder, ProposedMerge, TakenMerge};
 pub use metrics::Metrics;
 pub use profiles::KnownProfiles;
 pub use sight::{ForeignRepo, Sight};
+pub use sign_in::Arrival;
 pub use tokens::Identified;
 pub use topics::{
     Dealt, NewTopicWork, OpenStream, ReportStatus, TopicGates, TopicOverview, Topics, WorkerStream,
@@ -75,6 +77,7 @@ use crate::dispatch::Lead;
 use crate::hints::Hints;
 use crate::keys::Keys;
 use crate::profiles::RecentProfiles;
+use crate::strangers::Strangers;
 use crate::tokens::TokenCache;
 use crate::view::{Fleet, Follower};
 
@@ -156,6 +159,8 @@ struct Caches {
     tokens: Arc<TokenCache>,
     profiles: RecentProfiles,
     keys: Keys,
+    /// Addresses from which somebody tries to sign in.
+    sign_ins: Strangers,
 }
 
 /// What is inside of them would say nothing.

@@ -58,6 +58,12 @@ impl Strangers {
         self.together.lock().get_or_insert_with(|| Bucket::full(TOGETHER, now)).take(TOGETHER, 1.0, now)
     }
 
+    /// The same for somebody who has no token at all and wants one.
+    pub(crate) fn knock(&self, peer: IpAddr, now: Timestamp) -> Result<(), Duration> {
+        self.take_from(peer, now)?;
+        self.together.lock().get_or_insert_with(|| Bucket::full(TOGETHER, now)).take(TOGETHER, 1.0, now)
+    }
+
     fn take_from(&self, peer: IpAddr, now: Timestamp) -> Result<(), Duration> {
         let mut peers = self.peers.lock();
         if peers.len() >= MOST_PEERS {

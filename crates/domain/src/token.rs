@@ -221,6 +221,11 @@ impl TokenSecret {
         TokenHash(Sha256::digest(self.0.as_bytes()).into())
     }
 
+    /// What it says of itself: `user`, `factory`, `login`.
+    pub fn kind(&self) -> &str {
+        self.0.split('_').nth(1).unwrap_or_default()
+    }
+
     pub fn reveal(&self) -> &str {
         &self.0
     }

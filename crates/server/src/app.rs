@@ -14,12 +14,13 @@ use tokio_util::sync::CancellationToken;
 use crate::handlers::health::StorePing;
 use crate::live::{FeedWatch, TOGETHER};
 use crate::observe::HttpMetrics;
+use crate::sign_in::SignIn;
 
 /// Pages of history that all event streams together read at once.
 const EVENT_PAGES: usize = 16;
 
 /// Sizes and times; the defaults suit everyone but tests.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ServerOptions {
     /// The largest manifest with its body.
     pub manifest_bytes: usize,
@@ -51,6 +52,8 @@ pub struct ServerOptions {
     pub drain: Duration,
     /// The page to serve; without one, a few words on how to get it.
     pub page: Option<&'static Page>,
+    /// How people sign in who have no token, if they can.
+    pub sign_in: Option<Arc<SignIn>>,
 }
 
 impl Default for ServerOptions {
@@ -71,6 +74,7 @@ impl Default for ServerOptions {
             look_every: Duration::from_secs(30),
             drain: Duration::from_secs(10),
             page: giga_web::page(),
+            sign_in: None,
         }
     }
 }
@@ -104,7 +108,6 @@ impl App {
         let feed_watch = Arc::new(FeedWatch::new(coordinator.clone(), options.look_every));
         Self {
             coordinator,
-            options,
             feed_watch,
             http: Arc::default(),
             is_https: false,
@@ -114,6 +117,7 @@ impl App {
             history_speed: Arc::new(Mutex::new(Bucket::full(TOGETHER, Timestamp::ZERO))),
             started: Instant::now(),
             stop,
+            options,
         }
     }
 

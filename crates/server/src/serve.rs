@@ -49,6 +49,7 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let Listener { tcp: listener, tls } = listener.into();
+    let (drain, head_timeout) = (options.drain, options.head_timeout);
     let mut app = App::new(coordinator, options, shutdown.clone());
     app.is_https = tls.is_some();
     let router = build(app);
@@ -64,7 +65,7 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, _)) => {
-                let guest = Guest { router: router.clone(), head_timeout: options.head_timeout };
+                let guest = Guest { router: router.clone(), head_timeout };
                 connections.spawn(welcome(stream, tls.clone(), guest, shutdown.clone()));
             }
             // Out of file descriptors, most likely: others have to end first.
@@ -77,7 +78,7 @@ pub async fn serve(
     }
     drop(listener);
     connections.close();
-    if tokio::time::timeout(options.drain, connections.wait()).await.is_err() {
+    if tokio::time::timeout(drain, connections.wait()).await.is_err() {
         tracing::warn!("some requests did not end in time; the server stops without them");
     }
     Ok(())

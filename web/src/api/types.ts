@@ -16,6 +16,7 @@ export type Divergence = Schemas['Divergence'];
 export type Explanation = Schemas['Explanation'];
 export type Factory = Schemas['Factory'];
 export type FactoryVerdict = Schemas['FactoryVerdict'];
+export type AuditEntry = Schemas['AuditEntry'];
 export type FeedEvent = Schemas['Event'];
 export type Flag = Schemas['Flag'];
 export type FleetMetrics = Schemas['FleetMetrics'];

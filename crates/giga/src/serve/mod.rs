@@ -14,12 +14,12 @@ use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Options, Ports};
 use giga_ports::store::ShareKey;
 use giga_ports::{Randomness as _, StoreError};
-use giga_server::{AcmeOptions, Listener, ServerOptions, Tls};
+use giga_server::{AcmeOptions, Listener, ServerOptions, SignIn, Tls};
 use giga_store::Tuning;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Setting, Settings, Tls as TlsSource, mask_url};
+use crate::config::{Setting, Settings, SignInSettings, Tls as TlsSource, mask_url};
 use crate::exit::CliError;
 use crate::output::{announce, progress, say, warn};
 use crate::signals;
@@ -62,6 +62,7 @@ async fn run(settings: &Settings, store: &str, broker: &str, plan: Option<Plan>)
 
     allow_many_connections();
     let wanted_tls = settings.tls()?;
+    let sign_in = settings.sign_in()?;
     let folder = DataFolder::lock(settings.data().value)?;
     let (listener, address) = listen(settings.listen()).await?;
     // Before anything is made: without it nobody would be served.
@@ -84,7 +85,12 @@ async fn run(settings: &Settings, store: &str, broker: &str, plan: Option<Plan>)
         ));
     }
     let listener = Listener::new(listener, tls);
-    let options = ServerOptions::default();
+    let sign_in = sign_in.map(|set| {
+        let SignInSettings { provider, grants, lifetime, public_url } = set;
+        let public_url = public_url.unwrap_or_else(|| url.clone());
+        Arc::new(SignIn { provider, grants, lifetime, public_url })
+    });
+    let options = ServerOptions { sign_in, ..ServerOptions::default() };
     let has_page = options.page.is_some();
     if let Some(plan) = &plan {
         plan.enroll(&coordinator, folder.path()).await?;
