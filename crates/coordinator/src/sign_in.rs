@@ -12,9 +12,6 @@ use giga_ports::store::{IssueToken, Note};
 
 use crate::{Coordinator, Error};
 
-/// The kind of a token that somebody got by signing in.
-const KIND: &str = "login";
-
 /// Somebody whom the provider vouches for.
 #[derive(Debug, Clone)]
 pub struct Arrival<'a> {
@@ -44,7 +41,8 @@ impl Coordinator {
         let Some(permission) = permission_of(grants, arrival.groups) else { return Ok(None) };
         let printable = arrival.name.chars().filter(|c| !c.is_control());
         let label: String = printable.take(limits::NAME_CHARS).collect();
-        let (token, secret) = self.new_token(KIND, permission, label.trim().to_owned(), lifetime);
+        let (token, secret) =
+            self.new_token(TokenSecret::SIGN_IN, permission, label.trim().to_owned(), lifetime);
         let actor = Actor::Token(token.id.clone());
         self.core.store.issue_token(IssueToken { token: token.clone(), actor: actor.clone() }).await?;
         let event = NewEvent::signed_in(&token, arrival.issuer, arrival.subject, arrival.via);
@@ -55,11 +53,10 @@ impl Coordinator {
 
     /// Ends the token that somebody got by signing in. Other tokens were given by somebody, who also ends them.
     pub async fn sign_out(&self, secret: &TokenSecret, id: TokenId) -> Result<bool, Error> {
-        let is_of_sign_in = secret.kind() == KIND;
-        if is_of_sign_in {
+        if secret.is_of_sign_in() {
             self.revoke_token(id.clone(), Actor::Token(id)).await?;
         }
-        Ok(is_of_sign_in)
+        Ok(secret.is_of_sign_in())
     }
 
     /// What attempts to sign in go by.

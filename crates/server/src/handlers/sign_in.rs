@@ -189,6 +189,11 @@ fn listed(names: &[String]) -> String {
     shown.collect::<Vec<_>>().join(", ") + more
 }
 
+/// What cannot be taken for HTML.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
 fn is_https(sign_in: &SignIn) -> bool {
     sign_in.public_url.starts_with("https://")
 }
@@ -207,7 +212,7 @@ fn redirect(to: &str, cookie: &str) -> Answer<Response> {
 fn explained(problem: Problem, headers: &HeaderMap) -> Response {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut response = if accepted.into_iter().any(|value| value.contains("text/html")) {
-        let text = ammonia::clean_text(problem.detail());
+        let text = escaped(problem.detail());
         let html = format!(
             "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Not signed in</title><h1>Not signed in</h1>\
              <p>{text}</p><p><a href=\"{LOGIN_PATH}\">Try again</a> or <a href=\"/\">go back</a></p></html>"
