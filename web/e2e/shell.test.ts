@@ -10,6 +10,7 @@ const PAGES = [
   ['b', 'Budgets'],
   ['t', 'Topics'],
   ['l', 'Flags'],
+  ['a', 'Audit'],
 ] as const;
 
 test('every page is two keys away, and has its name in the window’s title', async () => {
