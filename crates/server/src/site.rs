@@ -2,7 +2,7 @@
 //!
 //! Nothing here asks who is calling, because nothing here says anything about the fleet: the same bytes for everyone,
 //! looked up by name in what the program carries, never on a disk. What the page shows it asks the API for, with the
-//! token of whoever sits in front of it, sent by hand; there are no cookies (ADR 15).
+//! token of whoever sits in front of it, sent by hand; there are no cookies here (ADR 15).
 
 mod absent;
 mod encoding;
