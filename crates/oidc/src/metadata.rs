@@ -60,6 +60,15 @@ impl Provider {
                 "it calls itself `{theirs}`, and the setting says `{ours}`"
             )));
         }
+        // What is reached by TLS does not send us or anybody elsewhere without it.
+        let endpoints = [&found.authorization_endpoint, &found.token_endpoint, &found.jwks_uri];
+        let more = [&found.userinfo_endpoint, &found.device_authorization_endpoint];
+        let mut all = endpoints.into_iter().chain(more.into_iter().flatten());
+        if self.config.issuer.starts_with("https://")
+            && let Some(plain) = all.find(|endpoint| !endpoint.starts_with("https://"))
+        {
+            return Err(Error::Untrusted(format!("its endpoint `{plain}` does not begin with https://")));
+        }
         Ok(remember(&self.known.metadata, found))
     }
 

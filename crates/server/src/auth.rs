@@ -52,7 +52,9 @@ pub(crate) async fn guard(
         let caller = narrow(route.scope, caller, request.headers())?;
         request.extensions_mut().insert(caller);
     }
-    query::check(request.uri(), route.query_names())?;
+    if !route.ignores_unknown_params {
+        query::check(request.uri(), route.query_names())?;
+    }
     request.extensions_mut().insert(route);
     Ok(next.run(request).await)
 }

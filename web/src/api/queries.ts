@@ -25,7 +25,6 @@ export const keys = {
   profiles: ['profiles'] as const,
   tokens: ['tokens'] as const,
   audit: ['audit'] as const,
-  signIn: ['signIn'] as const,
 };
 
 /// What a key stands for: the answer of one call.
@@ -41,9 +40,6 @@ const FOR_GOOD = { staleTime: Number.POSITIVE_INFINITY };
 export const POLLED = { refetchInterval: FLOOR };
 
 export const whoamiQuery = () => reads(keys.whoami, (init) => api.GET('/api/fleet/whoami', init), FOR_GOOD);
-
-/// How somebody without a token gets one.
-export const signInQuery = () => reads(keys.signIn, (init) => api.GET('/api/fleet/sign-in', init), FOR_GOOD);
 
 /// For the labels of tokens; only admins may list them.
 export const tokensQuery = () => reads(keys.tokens, (init) => api.GET('/api/fleet/tokens', init), FOR_GOOD);

@@ -30,4 +30,5 @@ export type Shadow = Schemas['Shadow'];
 export type Topic = Schemas['Topic'];
 export type TopicJob = Schemas['TopicJob'];
 export type TopicList = Schemas['TopicList'];
+export type SignInOffer = Schemas['SignInOffer'];
 export type WhoAmI = Schemas['WhoAmI'];

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
+use std::time::Duration;
 
 use giga_testkit::oidc::{CLIENT, OpenIdProvider};
 use reqwest::Url;
@@ -187,6 +188,7 @@ async fn an_attempt_is_of_one_browser_and_good_once() {
     let forged = format!("x{}", &sealed[1..]);
     ada.cookies(url.as_str()).insert("giga_sign_in".to_owned(), forged);
     assert_eq!(ada.open(url.as_str()).await.status.as_u16(), 401);
+    url.set_query(Some(&format!("{}&session_state=1&client_info=2", url.query().unwrap())));
     // The truth works, once: the cookie is gone, and with it the code is no longer good.
     ada.cookies(url.as_str()).insert("giga_sign_in".to_owned(), sealed.clone());
     assert!(ada.open(url.as_str()).await.token().is_some());
@@ -300,6 +302,18 @@ async fn the_terminal_signs_in_with_a_code_and_signs_out() {
     // The token would come back in the open.
     let plain = run(giga(elsewhere.path()).args(["login", "--url", "http://giga.example.com"])).fails(2);
     assert!(plain.contains("https://"), "{plain}");
+}
+
+/// As the standard wants it: five seconds, and five more after it was told so.
+#[test]
+fn the_terminal_asks_less_often_when_it_is_told_to() {
+    let scene = Scene::start();
+    let laptop = Home::new();
+    let (mut login, _, _said) = begin_login(&laptop, &scene.server);
+    let pause = scene.provider.pause_after_slow_down();
+    login.kill().unwrap();
+    login.wait().unwrap();
+    assert!(pause >= Duration::from_millis(9_900), "{pause:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

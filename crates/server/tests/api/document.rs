@@ -48,7 +48,8 @@ fn it_says_who_may_and_what_may_go_wrong() {
         // A message that is signed instead needs no token, and may be signed wrongly; whoever signs in has none yet, and may be
         // refused.
         let signs_in = ["startDeviceSignIn", "pollDeviceSignIn", "login", "loginCallback"];
-        let may_be_strange = !public || route.operation == "receiveHook" || signs_in.contains(&route.operation);
+        let may_be_strange =
+            !public || route.operation == "receiveHook" || signs_in.contains(&route.operation);
         assert_eq!(operation["responses"]["401"].is_object(), may_be_strange, "{}", route.operation);
         assert!(!route.about.is_empty() && !route.answers.is_empty(), "{}", route.operation);
     }

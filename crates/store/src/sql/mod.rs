@@ -4,7 +4,7 @@
 //! Texts here must run on both: `$1`, `$2`, … appear in this order, and functions that differ are asked for.
 
 pub(crate) mod graph;
-mod reads;
+pub(crate) mod reads;
 
 use std::future::Future;
 

@@ -52,6 +52,23 @@ pub(crate) const BY_PEOPLE: &str = r#"substr(actor, 1, 15) = '{"kind":"token"'"#
 
 const FEED: Table = Table { name: "feed", key: 0, columns: &[("last_pos", Kind::Int)] };
 
+/// As the indexes have it, so that each part is found without looking at the others.
+pub(crate) fn history_query(of: HistoryOf, before: Option<FeedPos>, limit: usize) -> (String, Vec<Cell>) {
+    let mut values = vec![before.map_or(Cell::Int(i64::MAX), |pos| pos.0.into())];
+    let (which, order) = match of {
+        HistoryOf::Everything => (String::new(), "pos"),
+        HistoryOf::People => (format!(" AND {BY_PEOPLE}"), "pos"),
+        // Not by `job_id`: the index by job would be taken for it, and all that is in there sorted.
+        HistoryOf::NoJob => (" AND seq IS NULL".to_owned(), "pos"),
+        HistoryOf::Job(job) => {
+            values.push(text(job));
+            (" AND job_id = $2".to_owned(), "seq")
+        }
+    };
+    values.push(limit.into());
+    (format!("WHERE pos < $1{which} ORDER BY {order} DESC LIMIT ${}", values.len()), values)
+}
+
 async fn jobs(driver: &impl Driver, tail: &str, values: Vec<Cell>) -> Result<Vec<Job>> {
     let query = Query { sql: select_jobs(tail), values, table: &JOB_READ };
     driver.query(query, rows::leased_job).await
@@ -373,19 +390,7 @@ impl<D: Driver> EventReads for SqlBackend<D> {
     }
 
     async fn history(&self, of: &HistoryOf, before: Option<FeedPos>, limit: usize) -> Result<Vec<Event>> {
-        let mut values = vec![before.map_or(Cell::Int(i64::MAX), |pos| pos.0.into())];
-        // As the indexes have it, so that each is found.
-        let (which, order) = match of {
-            HistoryOf::Everything => (String::new(), "pos"),
-            HistoryOf::People => (format!(" AND {BY_PEOPLE}"), "pos"),
-            HistoryOf::NoJob => (" AND job_id IS NULL".to_owned(), "pos"),
-            HistoryOf::Job(job) => {
-                values.push(text(job));
-                (" AND job_id = $2".to_owned(), "seq")
-            }
-        };
-        values.push(limit.into());
-        let tail = format!("WHERE pos < $1{which} ORDER BY {order} DESC LIMIT ${}", values.len());
+        let (tail, values) = history_query(*of, before, limit);
         rows_of(&self.driver, &rows::EVENTS, &tail, values, rows::event).await
     }
 

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -32,9 +33,9 @@ impl OpenIdProvider {
     }
 
     #[track_caller]
-    fn order(&self, order: &str, what: &Value) {
+    fn order(&self, order: &str, what: &Value) -> String {
         let answer = self.supervisor.lock().order(&format!("{order} {what}"));
-        answer.unwrap_or_else(|why| panic!("the provider did not {order}: {why}"));
+        answer.unwrap_or_else(|why| panic!("the provider did not {order}: {why}"))
     }
 
     /// Makes a coordinator known to it. Without a secret it is a public client.
@@ -55,6 +56,13 @@ impl OpenIdProvider {
     /// From now on its ID tokens say this; `{}`: the truth again.
     pub fn forge(&self, claims: &Value) {
         self.order("forge", claims);
+    }
+
+    /// Whoever asks next whether somebody has signed in is told to ask less often. Says how long they waited until they asked
+    /// again.
+    pub fn pause_after_slow_down(&self) -> Duration {
+        self.order("slowDown", &json!({}));
+        Duration::from_millis(self.order("pause", &json!({})).parse().unwrap())
     }
 
     pub fn rotate_keys(&self) {

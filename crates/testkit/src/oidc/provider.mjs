@@ -22,6 +22,10 @@ let key;
 let forgery = null;
 let groupsIn = 'userinfo';
 let handler = null;
+// When the token endpoint was asked, and whether the next one is told to ask less often.
+const asked = [];
+let slowDown = false;
+let heard = () => {};
 let server = null;
 
 const issuer = () => `http://127.0.0.1:${port}`;
@@ -54,6 +58,16 @@ function rebuild() {
     ttl: { AccessToken: 600, AuthorizationCode: 60, DeviceCode: 600, IdToken: 600, Interaction: 600, Grant: 600, Session: 600 },
   });
   provider.use(async (ctx, next) => {
+    if (ctx.path === '/token') {
+      asked.push(Date.now());
+      heard();
+      if (slowDown) {
+        slowDown = false;
+        ctx.status = 400;
+        ctx.body = { error: 'slow_down' };
+        return;
+      }
+    }
     await next();
     if (forgery && ctx.path === '/token' && ctx.body?.id_token) ctx.body = { ...ctx.body, id_token: await forged(ctx.body.id_token) };
   });
@@ -125,6 +139,19 @@ const orders = {
   forge(what) {
     forgery = Object.keys(what).length > 0 ? what : null;
     return 'forged';
+  },
+  slowDown() {
+    slowDown = true;
+    return 'slower';
+  },
+  /// How many milliseconds lay between the first and the second time that the token endpoint was asked.
+  async pause() {
+    while (asked.length < 2) {
+      await new Promise((again) => {
+        heard = again;
+      });
+    }
+    return asked[1] - asked[0];
   },
   async rotate() {
     await fresh();

@@ -12,17 +12,12 @@ use crate::routes::{Code, Content, Param, Route, Scope};
 use crate::sign_in::{CALLBACK_PATH, LOGIN_PATH};
 
 /// What identity providers put behind the address that they send browsers back to.
-const SENT_BACK: [Param; 10] = [
+const SENT_BACK: [Param; 5] = [
     query("code", "What proves that somebody signed in"),
     query("state", "Which attempt it belongs to"),
     query("iss", "Who answers"),
     query("error", "Why nobody signed in"),
     query("error_description", "The same in words"),
-    query("error_uri", "Where more is said about it; not used"),
-    query("session_state", "Not used"),
-    query("scope", "Not used"),
-    query("authuser", "Not used"),
-    query("prompt", "Not used"),
 ];
 
 pub(super) fn people_routes() -> Vec<Route> {
@@ -68,6 +63,7 @@ pub(super) fn people_routes() -> Vec<Route> {
         })
         .about("Where the identity provider sends the browser back to")
         .params(&SENT_BACK)
+        .ignores_unknown_params()
         .answer(303, "To the page, with a token behind the `#`", Content::Nothing)
         .refuses(&refusals),
         Route::new(Method::POST, "/api/fleet/sign-out", "signOut", Role(Worker), Scope::Nothing, |m| {
