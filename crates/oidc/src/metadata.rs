@@ -28,6 +28,14 @@ pub(crate) struct Metadata {
 }
 
 impl Metadata {
+    /// One that is reached without TLS.
+    fn plain_endpoint(&self) -> Option<&str> {
+        let needed = [&self.authorization_endpoint, &self.token_endpoint, &self.jwks_uri];
+        let more = [&self.userinfo_endpoint, &self.device_authorization_endpoint];
+        let mut all = needed.into_iter().chain(more.into_iter().flatten());
+        all.find(|endpoint| !endpoint.starts_with("https://")).map(String::as_str)
+    }
+
     /// Whether it takes a secret in the header, which is the default of the standard.
     pub(crate) fn takes_basic(&self) -> bool {
         let methods = self.token_endpoint_auth_methods_supported.as_ref();
@@ -61,11 +69,8 @@ impl Provider {
             )));
         }
         // What is reached by TLS does not send us or anybody elsewhere without it.
-        let endpoints = [&found.authorization_endpoint, &found.token_endpoint, &found.jwks_uri];
-        let more = [&found.userinfo_endpoint, &found.device_authorization_endpoint];
-        let mut all = endpoints.into_iter().chain(more.into_iter().flatten());
         if self.config.issuer.starts_with("https://")
-            && let Some(plain) = all.find(|endpoint| !endpoint.starts_with("https://"))
+            && let Some(plain) = found.plain_endpoint()
         {
             return Err(Error::Untrusted(format!("its endpoint `{plain}` does not begin with https://")));
         }
