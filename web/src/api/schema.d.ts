@@ -7324,16 +7324,6 @@ export interface operations {
                 error?: string;
                 /** @description The same in words */
                 error_description?: string;
-                /** @description Where more is said about it; not used */
-                error_uri?: string;
-                /** @description Not used */
-                session_state?: string;
-                /** @description Not used */
-                scope?: string;
-                /** @description Not used */
-                authuser?: string;
-                /** @description Not used */
-                prompt?: string;
             };
             header?: never;
             path?: never;
