@@ -10,6 +10,7 @@ const PAGES = [
   ['b', 'Budgets'],
   ['t', 'Topics'],
   ['l', 'Flags'],
+  ['a', 'Audit'],
 ] as const;
 
 test('every page is two keys away, and has its name in the window’s title', async () => {
@@ -28,7 +29,7 @@ test('every page is two keys away, and has its name in the window’s title', as
   await page.keyboard.press('f');
   await page.keyboard.press('Escape');
   await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor({ state: 'detached' });
-  expect(new URL(page.url()).pathname).toBe('/flags');
+  expect(new URL(page.url()).pathname).toBe('/audit');
 });
 
 test('letters that are typed into a field go nowhere else', async () => {

@@ -1,6 +1,7 @@
 //! What this coordinator signs with, so that any other one can tell: keys that the store keeps for all of them.
 //!
-//! Two things are signed: links to artifacts, and the tokens of what runs inside jobs. Neither is kept anywhere. Each has a key
+//! Three things are signed: links to artifacts, the tokens of what runs inside jobs, and what a browser carries while somebody
+//! signs in. None is kept anywhere. Each has a key
 //! of its own, which is replaced every month or when somebody says so; what the key before it signed stays good until the next
 //! time, which is longer than a link or a job lives.
 
@@ -26,16 +27,18 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 enum Purpose {
     Links,
     JobTokens,
+    SignIns,
 }
 
 impl Purpose {
-    const ALL: [Self; 2] = [Self::Links, Self::JobTokens];
+    const ALL: [Self; 3] = [Self::Links, Self::JobTokens, Self::SignIns];
 
     /// Of the key, and of the one before it.
     const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Links => ("links", "links.previous"),
             Self::JobTokens => ("job-tokens", "job-tokens.previous"),
+            Self::SignIns => ("sign-ins", "sign-ins.previous"),
         }
     }
 }
@@ -45,6 +48,7 @@ impl Purpose {
 pub(crate) struct Keys {
     links: Mutex<Option<(KeyRing, Timestamp)>>,
     job_tokens: Mutex<Option<(KeyRing, Timestamp)>>,
+    sign_ins: Mutex<Option<(KeyRing, Timestamp)>>,
 }
 
 impl Keys {
@@ -52,6 +56,7 @@ impl Keys {
         match purpose {
             Purpose::Links => &self.links,
             Purpose::JobTokens => &self.job_tokens,
+            Purpose::SignIns => &self.sign_ins,
         }
     }
 }
@@ -157,6 +162,24 @@ impl Coordinator {
         };
         self.is_signed(Purpose::Links, fits).await
     }
+}
+
+/// What a browser brings back after it was elsewhere to sign in.
+impl Coordinator {
+    pub async fn seal_sign_in(&self, text: &str) -> Result<String, Error> {
+        let key = self.keys(Purpose::SignIns, REMEMBER).await?.current;
+        Ok(seal_of(&key, text))
+    }
+
+    /// Was it sealed here or by another coordinator of this store?
+    pub async fn is_sealed_sign_in(&self, text: &str, seal: &str) -> Result<bool, Error> {
+        let fits = |key: &[u8; 32]| seal_of(key, text).as_bytes().ct_eq(seal.as_bytes()).into();
+        self.is_signed(Purpose::SignIns, fits).await
+    }
+}
+
+fn seal_of(key: &[u8; 32], text: &str) -> String {
+    const_hex::encode(mac(key, &format!("sign-in/{text}")))
 }
 
 fn sign_link(key: &[u8; 32], id: ArtifactId, expires_at: Timestamp) -> String {

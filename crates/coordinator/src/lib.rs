@@ -31,6 +31,7 @@ mod products;
 mod profiles;
 mod reconcile;
 mod sight;
+mod sign_in;
 mod store_clock;
 mod strangers;
 mod tokens;
@@ -56,6 +57,7 @@ pub use merges::{MergeHolder, ProposedMerge, TakenMerge};
 pub use metrics::Metrics;
 pub use profiles::KnownProfiles;
 pub use sight::{ForeignRepo, Sight};
+pub use sign_in::Arrival;
 pub use tokens::Identified;
 pub use topics::{
     Dealt, NewTopicWork, OpenStream, ReportStatus, TopicGates, TopicOverview, Topics, WorkerStream,
@@ -76,6 +78,7 @@ use crate::dispatch::Lead;
 use crate::hints::Hints;
 use crate::keys::Keys;
 use crate::profiles::RecentProfiles;
+use crate::strangers::Strangers;
 use crate::tokens::TokenCache;
 use crate::view::{Fleet, Follower};
 
@@ -157,6 +160,8 @@ struct Caches {
     tokens: Arc<TokenCache>,
     profiles: RecentProfiles,
     keys: Keys,
+    /// Addresses from which somebody tries to sign in.
+    sign_ins: Strangers,
 }
 
 /// What is inside of them would say nothing.

@@ -17,6 +17,9 @@ use parking_lot::Mutex;
 const PER_PEER: Rate = Rate { per_second: 1.0, burst: 30.0 };
 /// Look-ups of tokens that were never seen, of all addresses together: many of them may guess at once.
 const TOGETHER: Rate = Rate { per_second: 100.0, burst: 1_000.0 };
+/// What an attempt to sign in counts for: less than a guess, because a whole office may come from one address in the morning, and
+/// the identity provider slows whoever guesses.
+const KNOCK: f64 = 0.25;
 /// How long a token stays unknown. It is forgotten as soon as any token is issued.
 const UNKNOWN_FOR: Duration = Duration::from_secs(30);
 const MOST_UNKNOWN: usize = 10_000;
@@ -51,14 +54,20 @@ impl Strangers {
 
     /// May this address ask about a token that is not known here? If not, when again.
     pub(crate) fn ask(&self, hash: TokenHash, peer: IpAddr, now: Timestamp) -> Result<(), Duration> {
-        self.take_from(peer, now)?;
+        self.take_from(peer, 1.0, now)?;
         if self.is_unknown(&hash, now) {
             return Ok(());
         }
         self.together.lock().get_or_insert_with(|| Bucket::full(TOGETHER, now)).take(TOGETHER, 1.0, now)
     }
 
-    fn take_from(&self, peer: IpAddr, now: Timestamp) -> Result<(), Duration> {
+    /// The same for somebody who has no token at all and wants one.
+    pub(crate) fn knock(&self, peer: IpAddr, now: Timestamp) -> Result<(), Duration> {
+        self.take_from(peer, KNOCK, now)?;
+        self.together.lock().get_or_insert_with(|| Bucket::full(TOGETHER, now)).take(TOGETHER, KNOCK, now)
+    }
+
+    fn take_from(&self, peer: IpAddr, cost: f64, now: Timestamp) -> Result<(), Duration> {
         let mut peers = self.peers.lock();
         if peers.len() >= MOST_PEERS {
             peers.retain(|_, bucket| !bucket.is_full(PER_PEER, now));
@@ -68,7 +77,7 @@ impl Strangers {
             peers.clear();
         }
         let bucket = peers.entry(network(peer)).or_insert_with(|| Bucket::full(PER_PEER, now));
-        bucket.take(PER_PEER, 1.0, now)
+        bucket.take(PER_PEER, cost, now)
     }
 
     /// It was no stranger after all.
@@ -131,7 +140,7 @@ mod tests {
             let mut hex = format!("{number:x}");
             hex.insert_str(0, &"0".repeat(64 - hex.len()));
             strangers.remember_unknown(TokenHash::from_hex(&hex).unwrap(), now);
-            let _ = strangers.take_from(IpAddr::V4(number.into()), now);
+            let _ = strangers.take_from(IpAddr::V4(number.into()), 1.0, now);
         }
         assert!(strangers.unknown.lock().len() <= MOST_UNKNOWN);
         assert!(strangers.peers.lock().len() <= MOST_PEERS);

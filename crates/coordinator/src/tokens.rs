@@ -44,6 +44,11 @@ impl TokenCache {
         self.known.lock()
     }
 
+    /// A token was issued, which may be one of those that were unknown until now.
+    pub(crate) fn forget_strangers(&self) {
+        self.strangers.forget_unknown();
+    }
+
     pub(crate) fn clear(&self) {
         let mut known = self.lock();
         known.clear();
@@ -156,7 +161,7 @@ impl Coordinator {
     ) -> Result<(TokenRecord, TokenSecret), Error> {
         let (token, secret) = self.new_token("user", Permission::User { role, products }, label, lifetime);
         self.core.store.issue_token(IssueToken { token: token.clone(), actor }).await?;
-        self.caches.tokens.strangers.forget_unknown();
+        self.caches.tokens.forget_strangers();
         Ok((token, secret))
     }
 

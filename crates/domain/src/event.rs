@@ -65,6 +65,7 @@ macro_rules! event_kinds {
             TokenIssued = "token.issued", "A token was issued: `tokenId`, `label`, and `role` or `factoryId`.";
             TokenRenewed = "token.renewed", "A token got another end: `tokenId`, `label`, `expiresAt` (missing: never), and `role` or `factoryId`.";
             TokenRevoked = "token.revoked", "A token was revoked: `tokenId`, `label`, and `role` or `factoryId`.";
+            SignedIn = "token.signed_in", "Somebody signed in with the identity provider and got a token: `tokenId`, `label`, `issuer`, `subject`, `role`, `products` (empty: every product), `via` (`page` or `terminal`).";
             TopicPaused = "topic.paused", "A topic was paused: `topic`; all topics where it is missing.";
             TopicResumed = "topic.resumed", "A topic was resumed: `topic`; all topics where it is missing.";
             TopicRetried = "topic.retried", "An operator retried dead topic jobs: `topic`, `count`.";

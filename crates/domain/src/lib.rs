@@ -29,6 +29,7 @@ pub mod rate;
 pub mod repo;
 pub mod run;
 pub mod score;
+pub mod sign_in;
 pub mod stage;
 pub mod text;
 pub mod time;

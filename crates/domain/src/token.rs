@@ -221,6 +221,14 @@ impl TokenSecret {
         TokenHash(Sha256::digest(self.0.as_bytes()).into())
     }
 
+    /// The kind of what somebody gets who signs in.
+    pub const SIGN_IN: &str = "login";
+
+    /// Was it made by signing in?
+    pub fn is_of_sign_in(&self) -> bool {
+        self.0.split('_').nth(1) == Some(Self::SIGN_IN)
+    }
+
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -38,6 +38,8 @@ pub(crate) enum CliError {
     /// The only token at hand is of another coordinator.
     #[error("there is no token for {url}: {} is only sent to the coordinator on this machine that wrote it", token.display())]
     NotItsToken { token: PathBuf, url: String },
+    #[error("you were signed in to {url} until {at}")]
+    SignInEnded { url: String, at: String },
     #[error("no coordinator is running in {}", data.display())]
     NotRunning { data: PathBuf },
     /// A setting or its file is wrong.
@@ -85,7 +87,7 @@ impl CliError {
             )
             | Self::Config(_)
             | Self::Usage(_) => USAGE,
-            Self::NoToken { .. } | Self::NotItsToken { .. } => AUTH,
+            Self::NoToken { .. } | Self::NotItsToken { .. } | Self::SignInEnded { .. } => AUTH,
             Self::NoSuchJob(_) | Self::NoSuchTopic(_) => NOT_FOUND,
             // Whoever read our output has seen enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => OK,
@@ -148,6 +150,7 @@ impl CliError {
             Self::NotItsToken { .. } => {
                 "set a token of that coordinator with GIGA_TOKEN or --token-file".to_owned()
             }
+            Self::SignInEnded { .. } => "sign in again with `giga login`".to_owned(),
             Self::NotRunning { .. } => {
                 "start it with `giga up`, or set the address and token of another with --url and --token-file".to_owned()
             }
@@ -164,6 +167,7 @@ fn problem_hint(problem: &Problem) -> Option<String> {
         401 => "`giga config show` lists the token in use and where it comes from",
         403 => "an admin can create a token with that right: giga token create --role …",
         412 => "somebody changed it in the meantime; look at it and try again",
+        503 if problem.detail.contains("identity provider") => "try again when it is back",
         503 => "the coordinator is running, but its store is not answering; it recovers when the store does",
         _ => return None,
     };

@@ -15,12 +15,13 @@ use crate::handlers::health::StorePing;
 use crate::live::{FeedWatch, TOGETHER};
 use crate::observe::HttpMetrics;
 use crate::request::room::BodyRoom;
+use crate::sign_in::SignIn;
 
 /// Pages of history that all event streams together read at once.
 const EVENT_PAGES: usize = 16;
 
 /// Sizes and times; the defaults suit everyone but tests.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ServerOptions {
     /// The largest manifest with its body.
     pub manifest_bytes: usize,
@@ -60,6 +61,8 @@ pub struct ServerOptions {
     pub drain: Duration,
     /// The page to serve; without one, a few words on how to get it.
     pub page: Option<&'static Page>,
+    /// How people sign in who have no token, if they can.
+    pub sign_in: Option<Arc<SignIn>>,
 }
 
 impl Default for ServerOptions {
@@ -83,6 +86,7 @@ impl Default for ServerOptions {
             look_every: Duration::from_secs(30),
             drain: Duration::from_secs(10),
             page: giga_web::page(),
+            sign_in: None,
         }
     }
 }
@@ -117,7 +121,6 @@ impl App {
         let feed_watch = Arc::new(FeedWatch::new(coordinator.clone(), options.look_every));
         Self {
             coordinator,
-            options,
             feed_watch,
             http: Arc::default(),
             is_https: false,
@@ -128,6 +131,7 @@ impl App {
             history_speed: Arc::new(Mutex::new(Bucket::full(TOGETHER, Timestamp::ZERO))),
             started: Instant::now(),
             stop,
+            options,
         }
     }
 

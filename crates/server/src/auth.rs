@@ -54,7 +54,9 @@ pub(crate) async fn guard(
         let caller = narrow(route.scope, caller, request.headers())?;
         request.extensions_mut().insert(caller);
     }
-    query::check(request.uri(), route.query_names())?;
+    if !route.ignores_unknown_params {
+        query::check(request.uri(), route.query_names())?;
+    }
     request.extensions_mut().insert(route);
     Ok(next.run(request).await)
 }
@@ -83,6 +85,9 @@ pub(crate) async fn authenticate(app: &App, peer: Peer, headers: &HeaderMap) -> 
     match app.coordinator.identify(&secret, peer.0).await? {
         Identified::Known(token) => Ok(Caller::new(token, secret)),
         Identified::Unknown => match app.coordinator.ended(&secret) {
+            Some((_, at)) if secret.is_of_sign_in() => Err(Problem::unauthenticated(format!(
+                "you were signed in until {at}; sign in again, in a terminal with `giga login`"
+            ))),
             Some((id, at)) => Err(Problem::unauthenticated(format!(
                 "the token expired at {at}; an admin can renew it with `giga token renew {id}`, or create another with \
                  `giga token create`"

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use giga_coordinator::Sight;
 use giga_domain::product::DEFAULT_PRODUCT;
 use giga_domain::token::{Permission, Role, TokenRecord, TokenSecret};
-use giga_domain::{Actor, FactoryId, Holder, Job, JobId, ProductId, TokenId};
+use giga_domain::{Actor, FactoryId, Holder, Job, JobId, ProductId, Timestamp, TokenId};
 
 use crate::app::App;
 use crate::problem::Problem;
@@ -84,6 +84,8 @@ pub(crate) struct Caller {
     pub(crate) scope: Products,
     /// The same, narrowed by `x-product-id`: the measure of what is shown and meant.
     pub(crate) products: Products,
+    /// None: never.
+    pub(crate) expires_at: Option<Timestamp>,
     /// To ask again later whether the token is still live.
     pub(crate) secret: TokenSecret,
 }
@@ -94,7 +96,8 @@ impl Caller {
             Permission::User { role, products } => (Who::User(role), Products::of(&products)),
             Permission::Factory { factory, scope } => (Who::Factory(factory), Products::of(&scope.products)),
         };
-        Self { token: token.id, label: token.label, who, scope: products.clone(), products, secret }
+        let (scope, expires_at) = (products.clone(), token.expires_at);
+        Self { token: token.id, label: token.label, who, scope, products, expires_at, secret }
     }
 
     /// From a job token whose epoch holds the job right now.
@@ -103,7 +106,8 @@ impl Caller {
         let token = name.parse().map_err(|_| Problem::internal("a job token cannot be named"))?;
         let products = Products::Only(vec![job.product.clone()]);
         let who = Who::Job(Inside { job: job.id, holder });
-        Ok(Self { token, label: name, who, scope: products.clone(), products, secret })
+        let scope = products.clone();
+        Ok(Self { token, label: name, who, scope, products, expires_at: None, secret })
     }
 
     pub(crate) fn actor(&self) -> Actor {

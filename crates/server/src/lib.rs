@@ -20,6 +20,7 @@ mod request;
 pub mod routes;
 mod serve;
 mod shapes;
+mod sign_in;
 mod site;
 mod tls;
 
@@ -27,4 +28,5 @@ pub use app::ServerOptions;
 pub use grpc::grant_message;
 pub use openapi::openapi;
 pub use serve::{router, serve};
+pub use sign_in::SignIn;
 pub use tls::{AcmeOptions, LETS_ENCRYPT, Listener, Tls, TlsError};

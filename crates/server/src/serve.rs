@@ -45,7 +45,8 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let Listener { tcp, tls, metrics } = listener.into();
-    let mut app = App::new(coordinator, options, shutdown.clone());
+    let drain = options.drain;
+    let mut app = App::new(coordinator, options.clone(), shutdown.clone());
     app.is_https = tls.is_some();
     let tasks = TaskTracker::new();
     if let Some(tls) = tls.clone() {
@@ -54,14 +55,14 @@ pub async fn serve(
     }
     if let Some(tcp) = metrics {
         let router = Router::new().route("/metrics", get(metrics_for_the_network)).with_state(app.clone());
-        let options = ServerOptions { max_connections: METRICS_CONNECTIONS, ..options };
+        let options = ServerOptions { max_connections: METRICS_CONNECTIONS, ..options.clone() };
         let serving = Serving { router, options, tls: None, shutdown: shutdown.clone() };
         tasks.spawn(accept(tcp, serving, tasks.clone()));
     }
     let serving = Serving { router: build(app), options, tls, shutdown };
     accept(tcp, serving, tasks.clone()).await;
     tasks.close();
-    if tokio::time::timeout(options.drain, tasks.wait()).await.is_err() {
+    if tokio::time::timeout(drain, tasks.wait()).await.is_err() {
         tracing::warn!("some requests did not end in time; the server stops without them");
     }
     Ok(())

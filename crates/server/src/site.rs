@@ -2,7 +2,7 @@
 //!
 //! Nothing here asks who is calling, because nothing here says anything about the fleet: the same bytes for everyone,
 //! looked up by name in what the program carries, never on a disk. What the page shows it asks the API for, with the
-//! token of whoever sits in front of it, sent by hand; there are no cookies (ADR 15).
+//! token of whoever sits in front of it, sent by hand; there are no cookies here (ADR 15).
 
 mod absent;
 mod encoding;
@@ -28,7 +28,7 @@ use crate::problem::{Code, Problem};
 use encoding::Coding;
 
 /// The first segments that are no addresses of the page, with all below them.
-const NOT_THE_PAGES: [&str; 5] = ["api", "livez", "readyz", "metrics", "assets"];
+const NOT_THE_PAGES: [&str; 6] = ["api", "auth", "livez", "readyz", "metrics", "assets"];
 const HTML: &str = "text/html; charset=utf-8";
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 const ALLOWED: &str = "GET, HEAD";

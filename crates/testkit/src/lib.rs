@@ -13,6 +13,7 @@ pub mod clock;
 pub mod effects;
 pub mod model;
 pub mod nats;
+pub mod oidc;
 pub mod postgres;
 pub mod store_suite;
 mod supervisor;

@@ -1,10 +1,10 @@
 //! Repository chores. `cargo xtask` lists them.
 #![expect(clippy::print_stderr, reason = "a chore talks to the person who runs it")]
 
-mod azurite;
 mod bench;
 mod deny;
 mod giga;
+mod node_tools;
 mod python;
 mod setup;
 mod web;
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 fn set_up() -> Result<()> {
     setup::run()?;
     setup::for_the_screens()?;
-    azurite::install()?;
+    node_tools::install()?;
     python::install()?;
     web::install()
 }

@@ -41,7 +41,7 @@ export class Front {
 
   private async answer(asked: IncomingMessage, answer: ServerResponse): Promise<void> {
     const path = new URL(asked.url ?? '/', this.url).pathname;
-    if (/^\/(api|livez|readyz|metrics)\b/.test(path)) return this.passOn(asked, answer);
+    if (/^\/(api|auth|livez|readyz|metrics)\b/.test(path)) return this.passOn(asked, answer);
     const name = path.split('/').at(-1) ?? '';
     if (name.includes('.')) return this.asset(path, answer);
     const nonce = Math.random().toString(36).slice(2);

@@ -23,6 +23,8 @@ export interface WorldOptions {
   /// Repositories by name.
   repos?: Record<string, Files>;
   flags?: Record<string, unknown>;
+  /// What the coordinator is started with in addition, once that is known.
+  serve?: () => Promise<string[]>;
 }
 
 export interface FactoryOptions {
@@ -45,10 +47,18 @@ export class World {
   private address = '';
   private admin = '';
 
-  private constructor(readonly folder: Folder) {}
+  private constructor(
+    readonly folder: Folder,
+    private readonly serve: string[],
+  ) {}
 
-  static async start({ factories = [], repos = {}, flags = {} }: WorldOptions = {}): Promise<World> {
-    const world = new World(await Folder.make());
+  static async start({
+    factories = [],
+    repos = {},
+    flags = {},
+    serve = async () => [],
+  }: WorldOptions = {}): Promise<World> {
+    const world = new World(await Folder.make(), await serve());
     try {
       await mkdir(join(world.folder.path, 'repos'));
       await writeFile(world.playing, '');
@@ -92,7 +102,7 @@ export class World {
   /// On the same port and data as before, when there was one.
   async startCoordinator(): Promise<void> {
     const listen = this.address ? new URL(this.address).host : '127.0.0.1:0';
-    const args = ['serve', '--data', join(this.folder.path, 'data'), '--listen', listen];
+    const args = ['serve', '--data', join(this.folder.path, 'data'), '--listen', listen, ...this.serve];
     this.coordinator = this.folder.start('coordinator', binary(), args, this.environment());
     this.address = await this.coordinator.says('ready ');
     this.admin = (await readFile(join(this.folder.path, 'data', 'admin.token'), 'utf8')).trim();

@@ -24,6 +24,7 @@ export const keys = {
   products: ['products'] as const,
   profiles: ['profiles'] as const,
   tokens: ['tokens'] as const,
+  audit: ['audit'] as const,
 };
 
 /// What a key stands for: the answer of one call.

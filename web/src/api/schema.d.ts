@@ -108,6 +108,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/fleet/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who did what, newest first. Without a filter: what people and programs did with their tokens
+         * @description Needs the role operator or higher.
+         */
+        get: operations["listAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/fleet/budgets": {
         parameters: {
             query?: never;
@@ -1260,6 +1280,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/fleet/sign-in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Whether and with whom people sign in here
+         * @description Needs no token.
+         */
+        get: operations["signInOffer"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/sign-in/device": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin to sign in from a terminal (the device flow of RFC 8628)
+         * @description Needs no token.
+         */
+        post: operations["startDeviceSignIn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/sign-in/device/poll": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Whether somebody has signed in meanwhile
+         * @description Needs no token.
+         */
+        post: operations["pollDeviceSignIn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/sign-out": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End the token of this call, where signing in made it
+         * @description Needs the role worker or higher.
+         */
+        post: operations["signOut"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/fleet/stages": {
         parameters: {
             query?: never;
@@ -1672,6 +1772,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/auth/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where the identity provider sends the browser back to
+         * @description Needs no token.
+         */
+        get: operations["loginCallback"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Send a browser to the identity provider
+         * @description Needs no token.
+         */
+        get: operations["login"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/livez": {
         parameters: {
             query?: never;
@@ -1819,6 +1959,34 @@ export interface components {
         ArtifactList: {
             /** @description Of all runs, by epoch and name. */
             artifacts: components["schemas"]["Artifact"][];
+        };
+        /** @description One thing that somebody did. */
+        AuditEntry: {
+            /**
+             * Format: int64
+             * @description The place in the fleet-wide feed.
+             */
+            pos: number;
+            at: string;
+            /** @description Who: the label of a token, a factory, or a part of the coordinator. */
+            actor: string;
+            /** @description The same as events have it: `token tok-…`, `factory mac-1`, `reaper`. */
+            actorId: string;
+            type: components["schemas"]["EventType"];
+            /** @description What, in a line. */
+            cause: string;
+            productId?: string | null;
+            jobId?: string | null;
+            data: Record<string, never>;
+        };
+        AuditPage: {
+            /** @description Newest first. */
+            entries: components["schemas"]["AuditEntry"][];
+            /**
+             * Format: int64
+             * @description Goes into `?before=` for what is older; absent on the last page. A page may be short, or empty, and still have a next one.
+             */
+            nextBefore?: number | null;
         };
         BatchAnswer: {
             /** @description In the order of the request. */
@@ -2102,6 +2270,23 @@ export interface components {
          * @enum {string}
          */
         DepsMode: "all" | "any";
+        /** @description What to show, and what to poll with. */
+        DeviceSignIn: {
+            /** @description For polling; nobody else should see it. */
+            deviceCode: string;
+            /** @description To be typed at the address. */
+            userCode: string;
+            verificationUri: string;
+            /** @description The same with the code in it, where the provider has one. */
+            verificationUriComplete?: string | null;
+            /** Format: int64 */
+            expiresInS: number;
+            /**
+             * Format: int64
+             * @description To be waited before each poll; 5 more after each `slow_down`.
+             */
+            intervalS: number;
+        };
         /**
          * @description What a factory has to do: `cancel` stops the run, `preempt` saves a checkpoint and releases the job, `drain`
          *     takes no new jobs.
@@ -2229,7 +2414,7 @@ export interface components {
          * @description See `docs/events.md`; also the SSE event's name.
          * @enum {string}
          */
-        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.released" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.children_retried" | "job.shipping" | "job.shipped" | "job.merge_started" | "job.merge_checked" | "job.merged" | "job.merge_sent_back" | "job.merge_conflict" | "job.merge_failed" | "job.merge_proposed" | "job.request_opened" | "job.request_comment" | "job.request_checks" | "job.request_closed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "token.issued" | "token.renewed" | "token.revoked" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed" | "key.rotated";
+        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.released" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.children_retried" | "job.shipping" | "job.shipped" | "job.merge_started" | "job.merge_checked" | "job.merged" | "job.merge_sent_back" | "job.merge_conflict" | "job.merge_failed" | "job.merge_proposed" | "job.request_opened" | "job.request_comment" | "job.request_checks" | "job.request_closed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "token.issued" | "token.renewed" | "token.revoked" | "token.signed_in" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed" | "key.rotated";
         /** @description Why the job is where it is, and the smallest change that would move it. */
         Explanation: {
             summary: string;
@@ -2769,6 +2954,16 @@ export interface components {
             retries?: components["schemas"]["Retries"] | null;
             explanation: components["schemas"]["Explanation"];
         };
+        PollSignInAnswer: {
+            state: components["schemas"]["SignInState"];
+            /** @description Where `state` is `done`: shown once. */
+            token?: string | null;
+            label?: string | null;
+            expiresAt?: string | null;
+        };
+        PollSignInRequest: {
+            deviceCode: string;
+        };
         /**
          * @description Most urgent first.
          * @enum {string}
@@ -3179,6 +3374,17 @@ export interface components {
             /** @description The last of them, newest first, cut to the caller's products. */
             recent: components["schemas"]["Divergence"][];
         };
+        /** @description How somebody without a token gets one here. */
+        SignInOffer: {
+            /** @description False: only with a token that somebody created. */
+            offered: boolean;
+            /** @description What the identity provider is called. */
+            provider?: string | null;
+            /** @description Where a browser goes to begin; `?to=` names the page to come back to. */
+            loginPath?: string | null;
+        };
+        /** @enum {string} */
+        SignInState: "pending" | "slow_down" | "done";
         /** @description What a run has used so far, in total. */
         Spend: {
             /** Format: double */
@@ -3392,6 +3598,8 @@ export interface components {
             everyProduct: boolean;
             /** @description Whose token it is, where `kind` is `factory`. */
             factoryId?: string | null;
+            /** @description Absent: never. */
+            expiresAt?: string | null;
             /** @description The version of the coordinator that answers. */
             version: string;
         };
@@ -3851,6 +4059,51 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ArtifactLink"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    listAudit: {
+        parameters: {
+            query?: {
+                /** @description A token's id or a part of its label, a factory, or a part of the coordinator; `*`: anybody */
+                actor?: string;
+                /** @description Only these types, separated by commas; by anybody, unless `actor` says who */
+                kind?: components["schemas"]["EventType"][];
+                /** @description Only this job, whoever did it */
+                job?: string;
+                /** @description Not before this time (RFC 3339) */
+                since?: string;
+                /** @description Before this time (RFC 3339) */
+                until?: string;
+                /** @description From `nextBefore` of the page before */
+                before?: string;
+                /** @description How many at most: 1 to 500, 50 if left out */
+                limit?: string;
+            };
+            header?: {
+                /** @description Only this product; needed where the token has several and one must be chosen */
+                "x-product-id"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditPage"];
                 };
             };
             400: components["responses"]["invalid_request"];
@@ -6201,6 +6454,108 @@ export interface operations {
             503: components["responses"]["unavailable"];
         };
     };
+    signInOffer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is offered */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInOffer"];
+                };
+            };
+        };
+    };
+    startDeviceSignIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What to show, and what to poll with */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceSignIn"];
+                };
+            };
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["too_many_requests"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    pollDeviceSignIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PollSignInRequest"];
+            };
+        };
+        responses: {
+            /** @description Not yet, or a token */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PollSignInAnswer"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            413: components["responses"]["payload_too_large"];
+            415: components["responses"]["unsupported_media_type"];
+            429: components["responses"]["too_many_requests"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    signOut: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
     listStages: {
         parameters: {
             query?: {
@@ -6954,6 +7309,66 @@ export interface operations {
                     "application/json": unknown;
                 };
             };
+        };
+    };
+    loginCallback: {
+        parameters: {
+            query?: {
+                /** @description What proves that somebody signed in */
+                code?: string;
+                /** @description Which attempt it belongs to */
+                state?: string;
+                /** @description Who answers */
+                iss?: string;
+                /** @description Why nobody signed in */
+                error?: string;
+                /** @description The same in words */
+                error_description?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description To the page, with a token behind the `#` */
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["too_many_requests"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    login: {
+        parameters: {
+            query?: {
+                /** @description The address in the page to come back to */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description To the provider */
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["too_many_requests"];
+            503: components["responses"]["unavailable"];
         };
     };
     livez: {

@@ -14,7 +14,8 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { type RefObject, useEffect, useRef } from 'react';
 import { whoamiQuery } from '../api/queries';
-import { session } from '../session/session';
+import { signOut } from '../session/signOut';
+import { useMay } from '../session/useSession';
 import { Icon } from '../ui/Icon';
 import { Connection, LostBanner } from './Connection';
 import { KeyboardHelp } from './Keyboard';
@@ -28,6 +29,7 @@ export function Shell() {
   const here = placeOf(useRouterState({ select: (state) => state.location.pathname }));
   const arrivedAt = useRouterState({ select: (state) => state.resolvedLocation?.pathname });
   const main = useRef<HTMLElement>(null);
+  const mayOperate = useMay('operator');
   useDocumentTitle(here?.label);
   useArrival(arrivedAt, main, close);
   return (
@@ -64,7 +66,7 @@ export function Shell() {
       </AppShell.Header>
       <AppShell.Navbar p="xs">
         <nav aria-label="Pages">
-          {PLACES.map((place) => (
+          {PLACES.filter((place) => !('least' in place) || mayOperate).map((place) => (
             <NavLink
               key={place.to}
               component={Link}
@@ -144,7 +146,7 @@ function Account() {
           {me && <Text size="xs">giga {me.version}</Text>}
         </Menu.Label>
         <Menu.Divider />
-        <Menu.Item onClick={() => session.end('out')}>Sign out</Menu.Item>
+        <Menu.Item onClick={signOut}>Sign out</Menu.Item>
       </Menu.Dropdown>
     </Menu>
   );

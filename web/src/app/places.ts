@@ -1,5 +1,6 @@
-// The pages in the navigation, and the letter after `g` that goes there.
+// The pages in the navigation, the letter after `g` that goes there, and the least role that has any use for it.
 
+import type { Role } from '../api/vocabulary';
 import type { IconName } from '../ui/Icon';
 
 export const PLACES = [
@@ -9,7 +10,8 @@ export const PLACES = [
   { to: '/budgets', label: 'Budgets', icon: 'budget', letter: 'b' },
   { to: '/topics', label: 'Topics', icon: 'topics', letter: 't' },
   { to: '/flags', label: 'Flags', icon: 'flag', letter: 'l' },
-] as const satisfies { to: string; label: string; icon: IconName; letter: string }[];
+  { to: '/audit', label: 'Audit', icon: 'audit', letter: 'a', least: 'operator' },
+] as const satisfies { to: string; label: string; icon: IconName; letter: string; least?: Role }[];
 
 /// The page that a path belongs to: `/jobs/01J…` belongs to Jobs.
 export function placeOf(path: string): (typeof PLACES)[number] | undefined {

@@ -71,8 +71,14 @@ const flags = createRoute({
   component: page(() => import('../pages/flags/FlagsPage'), 'FlagsPage'),
 });
 
+const audit = createRoute({
+  ...inShell,
+  path: '/audit',
+  component: page(() => import('../pages/audit/AuditPage'), 'AuditPage'),
+});
+
 export const router = createRouter({
-  routeTree: root.addChildren([fleet, jobs, newJob, job, budgets, budget, topics, topic, flags]),
+  routeTree: root.addChildren([fleet, jobs, newJob, job, budgets, budget, topics, topic, flags, audit]),
   defaultPreload: 'intent',
   defaultErrorComponent: PageCrashed,
   defaultPendingComponent: PageLoading,

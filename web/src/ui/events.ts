@@ -53,6 +53,7 @@ const TONE: Record<EventType, Tone> = {
   'token.issued': 'quiet',
   'token.renewed': 'quiet',
   'token.revoked': 'quiet',
+  'token.signed_in': 'quiet',
   'topic.paused': 'quiet',
   'topic.resumed': 'quiet',
   'topic.retried': 'quiet',

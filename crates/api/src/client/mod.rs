@@ -14,6 +14,7 @@ mod follow;
 mod holder;
 mod jobs;
 mod page;
+mod people;
 mod products;
 mod profiles;
 mod sse;
@@ -27,6 +28,7 @@ pub use effects::EffectQuery;
 pub use error::ClientError;
 pub use follow::{Follow, Signal};
 pub use jobs::{Idempotency, JobQuery};
+pub use people::AuditQuery;
 use reqwest::Url;
 use serde_json::Value;
 

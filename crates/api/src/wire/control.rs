@@ -22,6 +22,9 @@ pub struct WhoAmI {
     /// Whose token it is, where `kind` is `factory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factory_id: Option<String>,
+    /// Absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
     /// The version of the coordinator that answers.
     pub version: String,
 }

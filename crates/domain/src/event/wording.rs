@@ -412,6 +412,20 @@ impl NewEvent {
         Self::token(EventKind::TokenRevoked, token, "revoked")
     }
 
+    /// `subject` is what the provider calls this person for ever; the label may be another's some day.
+    pub fn signed_in(token: &TokenRecord, issuer: &str, subject: &str, via: &str) -> Self {
+        let products = match &token.permission {
+            Permission::User { products, .. } => products.iter().map(ToString::to_string).collect(),
+            Permission::Factory { .. } => Vec::new(),
+        };
+        let cause = format!("signed in on the {via} as {}", token.label);
+        Self { cause, ..Self::token(EventKind::SignedIn, token, "") }
+            .with("products", products)
+            .with("issuer", issuer)
+            .with("subject", subject)
+            .with("via", via)
+    }
+
     fn token(kind: EventKind, token: &TokenRecord, done: &str) -> Self {
         let event = Self::new(kind, format!("token {} {done}", token.label))
             .with("tokenId", token.id.as_str())

@@ -7,6 +7,7 @@ mod demo;
 mod effects;
 mod fleet;
 mod job;
+mod people;
 mod product;
 mod sandbox;
 mod topic;
@@ -26,6 +27,7 @@ pub(crate) use fleet::{
 pub(crate) use job::{
     ActArgs, EventsArgs, InitArgs, JobArg, JobCommand, ListArgs, LogsArgs, ShipArgs, SubmitArgs, WaitArgs,
 };
+pub(crate) use people::{AuditArgs, SignInArgs};
 pub(crate) use product::{
     Amount, BudgetCommand, BurndownArgs, CorrectBudgetArgs, PauseBudgetArgs, PolicyArgs, ProductCommand,
     ProfileCommand, SetBudgetArgs, SetProductArgs,
@@ -135,7 +137,7 @@ dispatches.
 
 The first start writes an admin token to DIR/admin.token. When it is ready, it prints this to stdout:
   ready http://127.0.0.1:7717")]
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Print the address of the web page, with your token in it
     #[command(after_help = "\
 Examples:
@@ -204,6 +206,31 @@ A review is signed with the label of your token; admins can review for somebody 
     /// Create jobs from tracker items, and report their status back
     #[command(subcommand)]
     Tracker(TrackerCommand),
+    /// Sign in to a coordinator with its identity provider
+    #[command(after_help = "\
+Examples:
+  giga login --url https://giga.example.com
+  giga whoami
+
+It shows an address and a code to confirm in a browser, which may be on another machine. The token is kept
+in sign-ins.json in your configuration folder, readable only by you, and is sent only to that coordinator.
+GIGA_TOKEN and --token-file go before it.")]
+    Login,
+    /// Sign out: revoke the token of `giga login` and forget it
+    Logout,
+    /// Show whose token is in use, what it may do, and until when
+    Whoami,
+    /// Show who did what, and when
+    #[command(after_help = "\
+Examples:
+  giga audit
+  giga audit --actor ana --since 7d
+  giga audit --kind token.issued,token.revoked,flag.changed -o json
+  giga audit --job fix-greeting --actor '*'
+
+Newest first. Without a filter it shows what people and programs did with their tokens. Needs the role
+operator; what belongs to no product is shown to tokens for every product.")]
+    Audit(AuditArgs),
     /// Create, list, renew and revoke tokens for people and programs
     #[command(subcommand)]
     Token(TokenCommand),
@@ -282,6 +309,8 @@ pub(crate) struct UpArgs {
     pub(crate) work: WorkArgs,
     #[command(flatten)]
     pub(crate) outside: OutsideArgs,
+    #[command(flatten)]
+    pub(crate) sign_in: SignInArgs,
 }
 
 /// Who may connect to the coordinator besides its API, and how many.
@@ -353,6 +382,8 @@ pub(crate) struct ServeArgs {
     pub(crate) tls: TlsArgs,
     #[command(flatten)]
     pub(crate) outside: OutsideArgs,
+    #[command(flatten)]
+    pub(crate) sign_in: SignInArgs,
 }
 
 #[derive(Debug, Args)]

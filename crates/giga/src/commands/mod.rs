@@ -15,6 +15,7 @@ mod fleet;
 mod gc;
 mod inbox;
 mod job;
+mod people;
 mod product;
 mod profile;
 mod review;
@@ -52,6 +53,10 @@ pub(crate) async fn run(command: Command, settings: Settings) -> Done {
         Command::Webhook(command) => effects::webhook(command, &context).await,
         Command::Effects(command) => effects::effects(command, &context).await,
         Command::Tracker(command) => effects::tracker(command, &context).await,
+        Command::Login => people::login(&context).await,
+        Command::Logout => people::logout(&context).await,
+        Command::Whoami => people::whoami(&context).await,
+        Command::Audit(args) => people::audit(args, &context).await,
         Command::Token(command) => token::run(command, &context).await,
         Command::Key(command) => token::key(command, &context).await,
         Command::Flags(command) => flags::run(command, &context).await,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use giga_domain::manifest::suggest;
 use giga_factory::engines::EnginesConfig;
 
+use super::sign_in::BETWEEN_GRANTS;
 use super::{Key, Origin, Setting};
 use crate::exit::CliError;
 
@@ -76,13 +77,17 @@ fn plain(key: Key, value: toml::Value) -> Result<String, String> {
         (key, _) if key.is_switch() => Err(format!("`{name}` must be true or false")),
         (key, toml::Value::Integer(number)) if key.is_count() => Ok(number.to_string()),
         (key, toml::Value::Array(list)) if key.is_list() && list.iter().all(toml::Value::is_str) => {
-            Ok(list.iter().filter_map(toml::Value::as_str).collect::<Vec<_>>().join(","))
+            let between = if key == Key::OidcGrants { BETWEEN_GRANTS } else { "," };
+            Ok(list.iter().filter_map(toml::Value::as_str).collect::<Vec<_>>().join(between))
         }
         (Key::GitAllow, _) => {
             Err(format!("`{name}` must be a list of text, such as {name} = [\"https://…\"]"))
         }
         (Key::EffectsAllow, _) => {
             Err(format!("`{name}` must be a list of text, such as {name} = [\"10.0.0.0/8\"]"))
+        }
+        (Key::OidcGrants, _) => {
+            Err(format!("`{name}` must be a list of text, such as {name} = [\"eng=operator:web\"]"))
         }
         (Key::NetworkHosts, _) => {
             Err(format!("`{name}` must be a list of text, such as {name} = [\"crates.io\"]"))

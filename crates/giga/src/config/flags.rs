@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use super::Key;
+use super::sign_in::BETWEEN_GRANTS;
 use crate::args::{
-    Cli, Command, EdgeArgs, FactoryCommand, OutsideArgs, SandboxArgs, SandboxCommand, TlsArgs, WorkArgs,
+    Cli, Command, EdgeArgs, FactoryCommand, OutsideArgs, SandboxArgs, SandboxCommand, SignInArgs,
+    TlsArgs, WorkArgs,
 };
 
 type Given = Vec<(Key, Option<String>)>;
@@ -31,8 +33,10 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
             given.push((Key::Artifacts, args.artifacts.clone()));
             given.extend(work(&args.work));
             given.extend(outside(&args.outside));
+            given.extend(sign_in(&args.sign_in));
         }
         Command::Serve(args) => {
+            given.extend(sign_in(&args.sign_in));
             given.extend(outside(&args.outside));
             given.push((Key::Listen, args.listen.clone()));
             given.extend(edge(&args.edge));
@@ -70,6 +74,20 @@ fn tls(args: &TlsArgs) -> Given {
         (Key::TlsKeyFile, path(args.key.as_ref())),
         (Key::TlsAcme, args.acme.clone()),
         (Key::TlsAcmeDirectory, args.acme_directory.clone()),
+    ]
+}
+
+fn sign_in(args: &SignInArgs) -> Given {
+    let grants = &args.oidc_grants;
+    vec![
+        (Key::OidcIssuer, args.oidc_issuer.clone()),
+        (Key::OidcClientId, args.oidc_client_id.clone()),
+        (Key::OidcClientSecretFile, path(args.oidc_client_secret_file.as_ref())),
+        (Key::OidcScopes, args.oidc_scopes.clone()),
+        (Key::OidcGroupsClaim, args.oidc_groups_claim.clone()),
+        (Key::OidcGrants, (!grants.is_empty()).then(|| grants.join(BETWEEN_GRANTS))),
+        (Key::OidcSession, args.oidc_session.clone()),
+        (Key::PublicUrl, args.public_url.clone()),
     ]
 }
 

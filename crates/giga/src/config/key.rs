@@ -18,6 +18,14 @@ pub(crate) enum Key {
     TlsKeyFile,
     TlsAcme,
     TlsAcmeDirectory,
+    OidcIssuer,
+    OidcClientId,
+    OidcClientSecretFile,
+    OidcScopes,
+    OidcGroupsClaim,
+    OidcGrants,
+    OidcSession,
+    PublicUrl,
     Store,
     Broker,
     Artifacts,
@@ -95,7 +103,7 @@ impl ForgeKey {
 }
 
 impl Key {
-    const PLAIN: [Self; 42] = [
+    const PLAIN: [Self; 50] = [
         Self::Url,
         Self::TokenFile,
         Self::AllowPlainHttp,
@@ -110,6 +118,14 @@ impl Key {
         Self::TlsKeyFile,
         Self::TlsAcme,
         Self::TlsAcmeDirectory,
+        Self::OidcIssuer,
+        Self::OidcClientId,
+        Self::OidcClientSecretFile,
+        Self::OidcScopes,
+        Self::OidcGroupsClaim,
+        Self::OidcGrants,
+        Self::OidcSession,
+        Self::PublicUrl,
         Self::Store,
         Self::Broker,
         Self::Artifacts,
@@ -191,6 +207,16 @@ impl Key {
             Self::TlsAcmeDirectory => {
                 ("tls-acme-directory", "--tls-acme-directory", "GIGA_TLS_ACME_DIRECTORY")
             }
+            Self::OidcIssuer => ("oidc-issuer", "--oidc-issuer", "GIGA_OIDC_ISSUER"),
+            Self::OidcClientId => ("oidc-client-id", "--oidc-client-id", "GIGA_OIDC_CLIENT_ID"),
+            Self::OidcClientSecretFile => {
+                ("oidc-client-secret-file", "--oidc-client-secret-file", "GIGA_OIDC_CLIENT_SECRET_FILE")
+            }
+            Self::OidcScopes => ("oidc-scopes", "--oidc-scopes", "GIGA_OIDC_SCOPES"),
+            Self::OidcGroupsClaim => ("oidc-groups-claim", "--oidc-groups-claim", "GIGA_OIDC_GROUPS_CLAIM"),
+            Self::OidcGrants => ("oidc-grants", "--oidc-grant", "GIGA_OIDC_GRANTS"),
+            Self::OidcSession => ("oidc-session", "--oidc-session", "GIGA_OIDC_SESSION"),
+            Self::PublicUrl => ("public-url", "--public-url", "GIGA_PUBLIC_URL"),
             Self::Store => ("store", "--store", "GIGA_STORE"),
             Self::Broker => ("broker", "--broker", "GIGA_BROKER"),
             Self::Artifacts => ("artifacts", "--artifacts", "GIGA_ARTIFACTS"),
@@ -247,11 +273,16 @@ impl Key {
         if matches!(self, Self::Commands) { "false" } else { "true" }
     }
 
-    /// A list of text in giga.toml, separated by commas elsewhere.
+    /// A list of text in giga.toml, separated by commas elsewhere; grants, which have commas themselves, by semicolons.
     pub(crate) const fn is_list(self) -> bool {
         matches!(
             self,
-            Self::GitAllow | Self::EffectsAllow | Self::SandboxRead | Self::SandboxWrite | Self::NetworkHosts
+            Self::GitAllow
+                | Self::EffectsAllow
+                | Self::SandboxRead
+                | Self::SandboxWrite
+                | Self::NetworkHosts
+                | Self::OidcGrants
         )
     }
 
@@ -263,7 +294,7 @@ impl Key {
     /// A relative path in giga.toml is relative to that file.
     pub(crate) const fn is_path(self) -> bool {
         matches!(self, Self::TokenFile | Self::CaCert | Self::TlsCert | Self::TlsKeyFile)
-            || matches!(self, Self::Data | Self::Base | Self::Repos)
+            || matches!(self, Self::Data | Self::Base | Self::Repos | Self::OidcClientSecretFile)
             || matches!(self, Self::Tracker(_, TrackerKey::TokenFile))
             || matches!(self, Self::Forge(_, ForgeKey::TokenFile | ForgeKey::SecretFile))
     }

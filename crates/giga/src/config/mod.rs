@@ -10,6 +10,8 @@ mod key;
 mod mask;
 mod outside;
 mod sandbox;
+mod sign_in;
+mod signed_in;
 mod token;
 mod transport;
 
@@ -21,6 +23,8 @@ pub(crate) use duration::duration;
 pub(crate) use flags::flags;
 pub(crate) use key::{ForgeKey, Key, TrackerKey};
 pub(crate) use mask::mask_url;
+pub(crate) use sign_in::SignInSettings;
+pub(crate) use signed_in::SignedIn;
 pub(crate) use transport::Tls;
 
 use crate::exit::CliError;
@@ -32,6 +36,8 @@ pub(crate) enum Origin {
     Flag(&'static str),
     Environment(&'static str),
     File(PathBuf),
+    /// Somebody signed in, and it was kept there.
+    SignedIn(PathBuf),
     /// The coordinator on this machine left it there.
     DataFolder(PathBuf),
     Default,
@@ -43,6 +49,7 @@ impl fmt::Display for Origin {
             Self::Flag(name) => write!(f, "flag {name}"),
             Self::Environment(name) => write!(f, "environment {name}"),
             Self::File(path) => write!(f, "file {}", path.display()),
+            Self::SignedIn(path) => write!(f, "signed in, {}", path.display()),
             Self::DataFolder(path) => write!(f, "found in {}", path.display()),
             Self::Default => f.write_str("default"),
         }

@@ -9,9 +9,11 @@ use std::path::PathBuf;
 use giga_api::client::ClientError;
 use giga_domain::JobToken;
 use giga_domain::token::TokenSecret;
+use giga_ports::Clock as _;
 
 use super::{Key, Origin, Setting, Settings};
 use crate::exit::CliError;
+use crate::system::SystemClock;
 
 #[derive(Clone)]
 pub(crate) struct Token {
@@ -32,8 +34,13 @@ impl Settings {
         self.data().value.join("admin.token")
     }
 
-    /// The flag goes before the variables; the file that the coordinator on this machine wrote comes last.
+    /// The flag goes before the variables, then comes whom somebody signed in as; the file that the coordinator on this machine
+    /// wrote comes last.
     pub(crate) fn token(&self) -> Result<Option<Token>, CliError> {
+        self.token_at(&self.url().value)
+    }
+
+    fn token_at(&self, url: &str) -> Result<Option<Token>, CliError> {
         let named = self.get(Key::TokenFile);
         let flagged = matches!(&named, Some(Setting { origin: Origin::Flag(_), .. }));
         if !flagged && let Some(text) = self.surroundings.variable(Key::TOKEN_VARIABLE) {
@@ -45,6 +52,17 @@ impl Settings {
                 CliError::Config(format!("cannot read the token in {value} ({origin}): {error}"))
             })?;
             return parse(&text, value).map(|secret| Some(Token { secret, origin }));
+        }
+        if let Some(signed_in) = self.signed_in(url)? {
+            if signed_in.is_over(SystemClock.now()) {
+                return Err(CliError::SignInEnded {
+                    url: url.to_owned(),
+                    at: signed_in.expires_at.unwrap_or_default(),
+                });
+            }
+            if let Some(secret) = signed_in.secret() {
+                return Ok(Some(Token { secret, origin: Origin::SignedIn(self.signed_in_path()) }));
+            }
         }
         let path = self.admin_token_path();
         match std::fs::read_to_string(&path) {
@@ -58,7 +76,7 @@ impl Settings {
 
     /// The token for this address, unless sending it there would give it away.
     pub(crate) fn token_for(&self, url: &Setting<String>) -> Result<Option<Token>, CliError> {
-        let Some(token) = self.token()? else { return Ok(None) };
+        let Some(token) = self.token_at(&url.value)? else { return Ok(None) };
         let Origin::DataFolder(path) = &token.origin else { return Ok(Some(token)) };
         if giga_api::client::origin(&url.value).is_none() {
             let reason = "it must begin with http:// or https:// and name a host".to_owned();

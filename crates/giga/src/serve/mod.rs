@@ -16,12 +16,12 @@ use giga_coordinator::{Coordinator, Options, Ports};
 use giga_domain::FeedPos;
 use giga_ports::store::{ShareKey, StoreReads};
 use giga_ports::{Randomness as _, StoreError};
-use giga_server::{AcmeOptions, Listener, ServerOptions, Tls};
+use giga_server::{AcmeOptions, Listener, ServerOptions, SignIn, Tls};
 use giga_store::Tuning;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Setting, Settings, Tls as TlsSource, mask_url};
+use crate::config::{Setting, Settings, SignInSettings, Tls as TlsSource, mask_url};
 use crate::exit::CliError;
 use crate::output::{announce, progress, say, span, warn};
 use crate::signals;
@@ -75,6 +75,7 @@ async fn start_and_serve(
 
     let max_connections = connections_allowed(settings.max_connections()?)?;
     let wanted_tls = settings.tls()?;
+    let sign_in = settings.sign_in()?;
     let folder = DataFolder::lock(settings.data().value)?;
     let (listener, address) = listen(settings.listen()).await?;
     let metrics = match settings.metrics_listen() {
@@ -104,7 +105,12 @@ async fn start_and_serve(
         progress(&format!("metrics at http://{}/metrics, without a token", reachable(*address)));
     }
     let listener = Listener::new(listener, tls).with_metrics(metrics.map(|(listener, _)| listener));
-    let options = ServerOptions { max_connections, ..ServerOptions::default() };
+    let sign_in = sign_in.map(|set| {
+        let SignInSettings { provider, grants, lifetime, public_url } = set;
+        let public_url = public_url.unwrap_or_else(|| url.clone());
+        Arc::new(SignIn { provider, grants, lifetime, public_url })
+    });
+    let options = ServerOptions { max_connections, sign_in, ..ServerOptions::default() };
     let has_page = options.page.is_some();
     if let Some(plan) = &plan {
         plan.enroll(&coordinator, folder.path()).await?;

@@ -4,6 +4,7 @@
 mod acme;
 mod artifacts;
 mod bench;
+mod browser;
 mod budget;
 mod checkouts;
 mod cluster;
@@ -29,6 +30,7 @@ mod profile;
 mod python;
 mod sandbox;
 mod shipping;
+mod sign_in;
 mod start_stop;
 mod streams;
 mod tls;

@@ -25,6 +25,7 @@ pub(crate) async fn whoami(caller: Caller) -> Answer<Json<wire::WhoAmI>> {
         products: products.iter().map(ToString::to_string).collect(),
         every_product: products.is_empty(),
         factory_id,
+        expires_at: caller.expires_at.map(|at| at.to_string()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }))
 }

@@ -3,6 +3,7 @@
 //! Who may call each of them is not decided here but in the route table.
 
 pub(crate) mod artifacts;
+pub(crate) mod audit;
 pub(crate) mod budgets;
 pub(crate) mod control;
 pub(crate) mod dag;
@@ -18,6 +19,7 @@ pub(crate) mod jobs;
 pub(crate) mod links;
 pub(crate) mod products;
 pub(crate) mod profiles;
+pub(crate) mod sign_in;
 pub(crate) mod submit;
 pub(crate) mod tokens;
 pub(crate) mod topics;

@@ -147,6 +147,8 @@ pub struct Route {
     /// What runs inside a job may call it too, with its token and about that job alone.
     pub from_inside: bool,
     pub scope: Scope,
+    /// Others write its query, who may put more into it than anybody here has use for.
+    pub ignores_unknown_params: bool,
     pub about: &'static str,
     pub body: Body,
     pub params: Vec<Param>,
@@ -172,6 +174,7 @@ impl Route {
             access,
             from_inside: false,
             scope,
+            ignores_unknown_params: false,
             about: "",
             body: Body::None,
             params: Vec::new(),
@@ -188,6 +191,11 @@ impl Route {
 
     fn also_from_inside(mut self) -> Self {
         self.from_inside = true;
+        self
+    }
+
+    fn ignores_unknown_params(mut self) -> Self {
+        self.ignores_unknown_params = true;
         self
     }
 

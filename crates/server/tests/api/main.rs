@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 mod artifacts;
+mod audit;
 mod budgets;
 mod client;
 mod connections;

@@ -220,7 +220,15 @@ async fn no_list_and_no_explanation_names_what_exists_only_in_another_product() 
                     scene.check(who, &path, scene.call(&token, Method::GET, &path)).await;
                 }
             }
-            for page in ["/api/fleet/jobs?limit=500", "/api/fleet/events?limit=500", "/api/fleet/factories"] {
+            let pages = [
+                "/api/fleet/jobs?limit=500",
+                "/api/fleet/events?limit=500",
+                "/api/fleet/factories",
+                "/api/fleet/audit?limit=500&actor=*",
+                "/api/fleet/audit?limit=500&actor=test",
+                "/api/fleet/audit?limit=500&kind=job.submitted,token.issued,product.changed,factory.enrolled",
+            ];
+            for page in pages {
                 scene.check(who, page, scene.call(&token, Method::GET, page)).await;
             }
             for lines in manifests(&scene.known) {

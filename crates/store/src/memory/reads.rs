@@ -13,7 +13,7 @@ use giga_domain::{
 use giga_ports::StoreError;
 use giga_ports::store::{
     ArtifactReads, BudgetReads, DispatchReads, EffectCounts, EffectFilter, EventReads, FactoryReads,
-    GraphReads, HealthReads, JobFilter, JobReads, JobText, OutboxReads, QueueState, RegistryReads,
+    GraphReads, HealthReads, HistoryOf, JobFilter, JobReads, JobText, OutboxReads, QueueState, RegistryReads,
     SpendBucket, SubtreeTotals, TokenReads, Waiting,
 };
 use serde_json::Value;
@@ -307,6 +307,13 @@ impl EventReads for MemoryBackend {
         let tables = self.tables();
         let start = tables.events.partition_point(|event| event.pos <= after);
         Ok(tables.events[start..].iter().take(limit).cloned().collect())
+    }
+
+    async fn history(&self, of: &HistoryOf, before: Option<FeedPos>, limit: usize) -> Result<Vec<Event>> {
+        let tables = self.tables();
+        let end = before.map_or(tables.events.len(), |end| tables.events.partition_point(|e| e.pos < end));
+        let backwards = tables.events[..end].iter().rev();
+        Ok(backwards.filter(|event| of.includes(event)).take(limit).cloned().collect())
     }
 
     async fn feed_head(&self) -> Result<FeedPos> {

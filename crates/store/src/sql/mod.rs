@@ -4,7 +4,7 @@
 //! Texts here must run on both: `$1`, `$2`, … appear in this order, and functions that differ are asked for.
 
 pub(crate) mod graph;
-mod reads;
+pub(crate) mod reads;
 
 use std::future::Future;
 
@@ -176,5 +176,20 @@ mod tests {
             let made = migrations.iter().rev().find(|migration| migration.sql.contains("INDEX jobs_live"));
             assert!(made.is_some_and(|migration| migration.sql.contains(&index)), "{index}");
         }
+    }
+
+    /// The same for what people did, and it is how an actor is written.
+    #[test]
+    fn the_index_of_people_holds_what_people_did() {
+        let index = format!(
+            "CREATE INDEX IF NOT EXISTS events_by_people ON events (pos) WHERE {};",
+            reads::BY_PEOPLE
+        );
+        for migrations in [SQLITE, POSTGRES] {
+            assert!(migrations.iter().any(|migration| migration.sql.contains(&index)), "{index}");
+        }
+        let id = "tok-1".parse().map(giga_domain::Actor::Token).unwrap();
+        let written = serde_json::to_string(&id).unwrap();
+        assert!(reads::BY_PEOPLE.contains(&format!("1, 15) = '{}'", &written[..15])), "{written}");
     }
 }

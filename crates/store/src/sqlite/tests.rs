@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use giga_domain::{Actor, FactoryId, Stage, Timestamp};
+use giga_domain::{Actor, FactoryId, FeedPos, Stage, Timestamp};
 use giga_ports::StoreError;
-use giga_ports::store::{FactoryReads, HealthReads, JobFilter, RegistryStore, SetFlag};
+use giga_ports::store::{FactoryReads, HealthReads, HistoryOf, JobFilter, RegistryStore, SetFlag};
 use giga_testkit::ManualClock;
 use rusqlite::{Connection, params_from_iter};
 use serde_json::json;
@@ -13,6 +13,7 @@ use serde_json::json;
 use super::{Sqlite, connection};
 use crate::rows;
 use crate::sql::Driver;
+use crate::sql::reads::history_query;
 use crate::{BatchStore, SqliteBackend, SqliteStore, Tuning};
 
 async fn open(path: &Path) -> Result<SqliteBackend, StoreError> {
@@ -146,4 +147,25 @@ fn a_list_reads_no_more_jobs_than_it_shows() {
     // Held jobs are few: whoever holds them is asked first.
     let held = plan_of(&connection, &JobFilter { factory: Some("f-1".parse().unwrap()), ..any() });
     assert!(held[0].1.starts_with("SEARCH leases USING INDEX leases_by_request"), "{held:#?}");
+}
+
+/// The same for each part of the history: nothing is sorted, and none is found by walking through the others.
+#[test]
+fn the_history_reads_no_more_events_than_it_shows() {
+    let folder = tempfile::tempdir().unwrap();
+    let connection = connection::open_writer(&folder.path().join("plans.db"), Timestamp::ZERO).unwrap();
+    let job = "01J9ZK3V5N8Q4W2E6R7T1Y0ABC".parse().unwrap();
+    for (of, how) in [
+        (HistoryOf::Everything, "INTEGER PRIMARY KEY"),
+        (HistoryOf::People, "INDEX events_by_people"),
+        (HistoryOf::NoJob, "INDEX events_of_no_job"),
+        (HistoryOf::Job(job), "INDEX events_by_job"),
+    ] {
+        let (tail, values) = history_query(of, Some(FeedPos(7)), 50);
+        let sql = format!("EXPLAIN QUERY PLAN {}", crate::sql::select(&rows::EVENTS, &tail));
+        let mut statement = connection.prepare(&sql).unwrap();
+        let steps = statement.query_map(params_from_iter(values), |row| row.get("detail")).unwrap();
+        let steps: Vec<String> = steps.map(Result::unwrap).collect();
+        assert!(steps.len() == 1 && steps[0].contains(how), "{of:?}: {steps:?}");
+    }
 }

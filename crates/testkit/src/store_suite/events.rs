@@ -3,7 +3,7 @@
 use giga_domain::{
     Actor, Event, EventKind, EventSeq, FeedPos, HolderAction, JobId, OperatorAction, RunReport, Stage,
 };
-use giga_ports::store::{ExpireLeases, SetFlag};
+use giga_ports::store::{ExpireLeases, HistoryOf, SetFlag};
 use std::time::Duration;
 
 use super::World;
@@ -72,6 +72,32 @@ pub async fn the_feed_is_in_order_and_complete(world: &World) {
             (EventKind::FlagChanged, &None)
         ]
     );
+}
+
+/// Each part of the history from its end, in pages of any size, as a reader of the whole would cut it.
+pub async fn the_history_is_read_backwards(world: &World) {
+    let (one, _) = (long_life(world).await, long_life(world).await);
+    let flag = SetFlag { name: "strict".to_owned(), value: serde_json::json!(true), actor: user() };
+    world.store.set_flag(flag).await.unwrap();
+    let mut feed = world.feed().await;
+    feed.reverse();
+    for of in [HistoryOf::Everything, HistoryOf::People, HistoryOf::NoJob, HistoryOf::Job(one)] {
+        let expected: Vec<_> = feed.iter().filter(|event| of.includes(event)).cloned().collect();
+        assert!(expected.len() > 2, "{of:?}");
+        assert!(of == HistoryOf::Everything || expected.len() < feed.len(), "{of:?}");
+        for limit in [1, 3, 1_000] {
+            let (mut found, mut before) = (Vec::new(), None);
+            loop {
+                let page = world.store.read().history(&of, before, limit).await.unwrap();
+                before = page.last().map(|event| event.pos);
+                found.extend(page);
+                if before.is_none() || limit == 1_000 {
+                    break;
+                }
+            }
+            assert_eq!(found, expected, "{of:?} by {limit}");
+        }
+    }
 }
 
 pub async fn a_reader_resumes_anywhere(world: &World) {

@@ -4,6 +4,7 @@ import { Problem } from '../../api/problem';
 import type { WhoAmI } from '../../api/types';
 import { looksLikeToken, session } from '../../session/session';
 import { Hint, PageTitle } from '../../ui/Basics';
+import { ProviderButton } from './ProviderButton';
 
 const MACHINE_TOKEN =
   'This token belongs to a machine and cannot sign in. Use one with the viewer role or higher.';
@@ -43,6 +44,7 @@ export function LoginPage() {
           <Stack>
             <PageTitle>Gigafactory</PageTitle>
             {why && <Alert color="blue">{why}</Alert>}
+            <ProviderButton />
             <PasswordInput
               label="Token"
               description={

@@ -5,6 +5,7 @@ mod control;
 mod dag;
 mod effects;
 mod factories;
+mod people;
 mod products;
 mod profiles;
 mod topics;
@@ -38,6 +39,7 @@ pub fn table() -> &'static [Route] {
             profiles::profile_routes(),
             effects::effect_routes(),
             admin_routes(),
+            people::people_routes(),
             control::control_routes(),
             state_routes(),
         ]
