@@ -73,7 +73,7 @@ impl Provider {
         let mut request = self.http.post(url).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
         match &self.config.client_secret {
             Some(secret) if takes_basic => {
-                request = request.basic_auth(encoded(id), Some(encoded(&secret.0)))
+                request = request.basic_auth(encoded(id), Some(encoded(&secret.0)));
             }
             Some(secret) => fields.extend([("client_id", id), ("client_secret", secret.0.as_str())]),
             None => fields.push(("client_id", id)),
