@@ -155,6 +155,9 @@ impl Coordinator {
                 return Err(listed.problem(place, field, message));
             }
         }
+        if holder.is_some() {
+            self.check_inherited_secrets(&parent, items).await?;
+        }
         self.submit_listed(listed, Some(&parent), holder, actor).await
     }
 
@@ -175,6 +178,12 @@ impl Coordinator {
         let mut jobs = Vec::with_capacity(ids.len());
         let mut foreign_repos = Vec::with_capacity(ids.len());
         for (place, (item, mut deps)) in listed.items.iter().zip(deps).enumerate() {
+            if let Err(refused) = self.check_secrets(&item.product, &item.manifest).await {
+                return Err(match refused {
+                    Error::Invalid(problem) => listed.problem(place, &problem.field, problem.message),
+                    other => other,
+                });
+            }
             foreign_repos.push(self.foreign_repo(&item.product, item.manifest.repos()));
             // What a composite waits for, its children wait for too.
             let more = inherited.map(|parent| parent.spec.deps.as_slice()).unwrap_or_default();

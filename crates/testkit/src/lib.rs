@@ -14,6 +14,7 @@ pub mod effects;
 pub mod model;
 pub mod nats;
 pub mod postgres;
+pub mod secret_keys;
 pub mod store_suite;
 mod supervisor;
 pub mod topic_suite;

@@ -16,6 +16,7 @@ mod jobs;
 mod page;
 mod products;
 mod profiles;
+mod secrets;
 mod sse;
 mod topics;
 mod transport;

@@ -101,6 +101,7 @@ words! {
         Crash,
         CapabilityMismatch,
         NoEngine,
+        Secret,
         Infrastructure,
         LeaseExpired,
         Rejected,
@@ -364,6 +365,8 @@ words! {
         Internal,
         Unavailable,
         StorageFull,
+        NoSecret,
+        SecretKey,
     }
 }
 

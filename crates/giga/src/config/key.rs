@@ -19,6 +19,7 @@ pub(crate) enum Key {
     Store,
     Broker,
     Artifacts,
+    SecretsKey,
     Log,
     LogFormat,
     Factories,
@@ -93,7 +94,7 @@ impl ForgeKey {
 }
 
 impl Key {
-    const PLAIN: [Self; 40] = [
+    const PLAIN: [Self; 41] = [
         Self::Url,
         Self::TokenFile,
         Self::AllowPlainHttp,
@@ -109,6 +110,7 @@ impl Key {
         Self::Store,
         Self::Broker,
         Self::Artifacts,
+        Self::SecretsKey,
         Self::Log,
         Self::LogFormat,
         Self::Factories,
@@ -188,6 +190,7 @@ impl Key {
             Self::Store => ("store", "--store", "GIGA_STORE"),
             Self::Broker => ("broker", "--broker", "GIGA_BROKER"),
             Self::Artifacts => ("artifacts", "--artifacts", "GIGA_ARTIFACTS"),
+            Self::SecretsKey => ("secrets-key", "--secrets-key", "GIGA_SECRETS_KEY"),
             Self::Log => ("log", "--log", "GIGA_LOG"),
             Self::LogFormat => ("log-format", "--log-format", "GIGA_LOG_FORMAT"),
             Self::Factories => ("factories", "--factories", "GIGA_FACTORIES"),
@@ -256,7 +259,7 @@ impl Key {
 
     /// A relative path in giga.toml is relative to that file.
     pub(crate) const fn is_path(self) -> bool {
-        matches!(self, Self::TokenFile | Self::CaCert | Self::TlsCert | Self::TlsKeyFile)
+        matches!(self, Self::TokenFile | Self::CaCert | Self::TlsCert | Self::TlsKeyFile | Self::SecretsKey)
             || matches!(self, Self::Data | Self::Base | Self::Repos)
             || matches!(self, Self::Tracker(_, TrackerKey::TokenFile))
             || matches!(self, Self::Forge(_, ForgeKey::TokenFile | ForgeKey::SecretFile))

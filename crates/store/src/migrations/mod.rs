@@ -28,6 +28,7 @@ pub(crate) const SQLITE: &[Migration] = &[
     Migration { version: 6, name: "queue_counts", sql: include_str!("sqlite/0006_queue_counts.sql") },
     Migration { version: 7, name: "shipping", sql: include_str!("sqlite/0007_shipping.sql") },
     Migration { version: 8, name: "key_rotation", sql: include_str!("sqlite/0008_key_rotation.sql") },
+    Migration { version: 9, name: "secrets", sql: include_str!("sqlite/0009_secrets.sql") },
 ];
 
 pub(crate) const POSTGRES: &[Migration] = &[
@@ -43,6 +44,7 @@ pub(crate) const POSTGRES: &[Migration] = &[
     Migration { version: 6, name: "queue_counts", sql: include_str!("postgres/0006_queue_counts.sql") },
     Migration { version: 7, name: "shipping", sql: include_str!("postgres/0007_shipping.sql") },
     Migration { version: 8, name: "key_rotation", sql: include_str!("postgres/0008_key_rotation.sql") },
+    Migration { version: 9, name: "secrets", sql: include_str!("postgres/0009_secrets.sql") },
 ];
 
 impl Migration {

@@ -12,7 +12,7 @@ use giga_domain::{
 };
 use giga_ports::store::{
     Advertise, Claim, Claimed, Enroll, ExpireLeases, Hold, HoldMerge, HoldMerges, NewJob, Reconsider,
-    RotateKey, Submit, TakeMerges,
+    RotateKey, SetSecret, Submit, TakeMerges,
 };
 use giga_ports::{Clock, Store, StoreError};
 use giga_store::{BatchStore, ClockSource, PostgresBackend, SqliteBackend, Tuning};
@@ -476,6 +476,36 @@ async fn postgres_keeps_a_key_of_before() {
 }
 
 /// A folder that cannot be made, a file that is something else: an error that says so, not a panic or a wait.
+/// A database of before the ninth migration has no table for secrets, and gets one.
+async fn secrets_can_be_set_after_an_upgrade(place: Place) {
+    submit(&*place.open().await.unwrap(), 1).await;
+    place.run("DROP TABLE job_secrets; DELETE FROM schema_migrations WHERE version >= 9").await;
+    let store = place.open().await.unwrap();
+    let (product, name) = ("demo".parse().unwrap(), "KEY".parse().unwrap());
+    let set = SetSecret {
+        product,
+        name,
+        version: 1,
+        key_id: "k".to_owned(),
+        sealed: vec![0, 255],
+        actor: Actor::system("test"),
+    };
+    let secret = store.set_secret(set).await.unwrap();
+    assert_eq!(store.read().secrets(&secret.product).await.unwrap(), [secret]);
+    assert!(store.read().job(new_job(1).id).await.unwrap().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_has_secrets_after_an_upgrade() {
+    let folder = tempfile::tempdir().unwrap();
+    secrets_can_be_set_after_an_upgrade(sqlite(&folder)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_has_secrets_after_an_upgrade() {
+    secrets_can_be_set_after_an_upgrade(postgres().await).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_database_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,6 +7,7 @@ mod effects;
 mod factories;
 mod products;
 mod profiles;
+mod secrets;
 mod topics;
 
 use std::sync::LazyLock;
@@ -36,6 +37,7 @@ pub fn table() -> &'static [Route] {
             budgets::budget_routes(),
             products::product_routes(),
             profiles::profile_routes(),
+            secrets::secret_routes(),
             effects::effect_routes(),
             admin_routes(),
             control::control_routes(),
