@@ -152,7 +152,7 @@ const COLUMN_PER_STAGE: &str = "\
         FROM queue_counts GROUP BY product_id; \
     DROP TABLE queue_counts; ALTER TABLE jobs DROP COLUMN setback; \
     ALTER TABLE secrets DROP COLUMN created_at; \
-    DELETE FROM schema_migrations WHERE version > 5";
+    DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_migrations WHERE version > 5";
 
 /// What the migrations after the third have made, taken back, but for the sixth.
 const BEFORE_BUDGETS: &str = "\
@@ -164,7 +164,7 @@ const BEFORE_BUDGETS: &str = "\
     ALTER TABLE jobs DROP COLUMN reviews; ALTER TABLE job_texts DROP COLUMN persona; \
     DROP TABLE budgets; DROP TABLE charges; DROP TABLE reconsider; DROP TABLE products; DROP TABLE profiles; \
     DROP TABLE webhooks; DROP TABLE effects; DROP TABLE fan_out; DROP TABLE secrets; \
-    DELETE FROM schema_migrations WHERE version > 3";
+    DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_migrations WHERE version > 3";
 
 /// One with room for all.
 async fn factory(store: &dyn Store) -> FactoryId {
@@ -292,7 +292,7 @@ const BEFORE_SHIPPING: &str = r#"
     DELETE FROM queue_counts WHERE stage = 'shipping';
     ALTER TABLE jobs DROP COLUMN setback;
     ALTER TABLE secrets DROP COLUMN created_at;
-    DELETE FROM schema_migrations WHERE version > 6"#;
+    DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_migrations WHERE version > 6"#;
 
 /// One was merged, one was going to be: that one is shipping now, and is merged as any other.
 async fn what_was_shipped_and_not_merged_is_shipping(place: Place) {
@@ -457,7 +457,10 @@ async fn a_key_of_before_is_replaced_and_kept(place: Place) {
     store.rotate_key(key(1, Duration::MAX)).await.unwrap();
     drop(store);
     place
-        .run("ALTER TABLE secrets DROP COLUMN created_at; DELETE FROM schema_migrations WHERE version > 7")
+        .run(
+            "ALTER TABLE secrets DROP COLUMN created_at; DROP TABLE job_secrets; \
+             DELETE FROM schema_migrations WHERE version > 7",
+        )
         .await;
     let store = place.open().await.unwrap();
     let ring = store.rotate_key(key(2, Duration::from_millis(1))).await.unwrap();
@@ -475,7 +478,6 @@ async fn postgres_keeps_a_key_of_before() {
     a_key_of_before_is_replaced_and_kept(postgres().await).await;
 }
 
-/// A folder that cannot be made, a file that is something else: an error that says so, not a panic or a wait.
 /// A database of before the ninth migration has no table for secrets, and gets one.
 async fn secrets_can_be_set_after_an_upgrade(place: Place) {
     submit(&*place.open().await.unwrap(), 1).await;
@@ -506,6 +508,7 @@ async fn postgres_has_secrets_after_an_upgrade() {
     secrets_can_be_set_after_an_upgrade(postgres().await).await;
 }
 
+/// A folder that cannot be made, a file that is something else: an error that says so, not a panic or a wait.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_database_is_refused() {
     let folder = tempfile::tempdir().unwrap();

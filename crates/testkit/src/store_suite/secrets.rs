@@ -104,7 +104,10 @@ pub async fn another_key_seals_the_same_version(world: &World) {
     };
     assert!(world.store.rekey_secret(rekey.clone()).await.unwrap());
     let now = sealed(world, "demo", "KEY").await.unwrap();
-    assert_eq!(now, SealedSecret { secret: Secret { key_id: "k-2".to_owned(), ..set_at }, sealed: b"new key".to_vec() });
+    assert_eq!(
+        now,
+        SealedSecret { secret: Secret { key_id: "k-2".to_owned(), ..set_at }, sealed: b"new key".to_vec() }
+    );
     let event = world.feed().await.pop().unwrap();
     assert_eq!((event.kind, &event.data["keyId"]), (EventKind::SecretRekeyed, &json!("k-2")));
     // Again after a lost reply, and late, after somebody has set it.
@@ -119,7 +122,8 @@ pub async fn another_key_seals_the_same_version(world: &World) {
 
 pub async fn one_too_many_is_refused(world: &World) {
     let most = limits::PRODUCT_SECRETS;
-    let sets = (0..most).map(|n| world.store.set_secret(set("demo", &format!("S{n}"), 1, n.to_string().as_bytes())));
+    let sets =
+        (0..most).map(|n| world.store.set_secret(set("demo", &format!("S{n}"), 1, n.to_string().as_bytes())));
     join_all(sets).await.into_iter().for_each(|set| drop(set.unwrap()));
     let refused = world.store.set_secret(set("demo", "MORE", 1, b"more")).await;
     assert!(matches!(refused, Err(StoreError::TooManySecrets(_))), "{refused:?}");
