@@ -26,6 +26,7 @@ mod mask;
 mod profile;
 mod python;
 mod sandbox;
+mod secrets;
 mod shipping;
 mod start_stop;
 mod streams;
