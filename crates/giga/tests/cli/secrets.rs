@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use giga_testkit::postgres::TestDatabase;
 use serde_json::{Value, json};
 
-use crate::world::{Holder, Home, Server, giga, manifest, run, run_with_input};
+use crate::world::{Holder, Home, Server, giga, manifest, run_with_input};
 
 const VALUE: &str = "correct-horse-battery-staple";
 const ENCODED: &str = "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5LXN0YXBsZQ==";
@@ -152,13 +152,4 @@ async fn a_shared_database_needs_a_key_file() {
     }
     drop(client);
     connection.await.unwrap().unwrap();
-}
-
-/// A project cannot say where the key is.
-#[test]
-fn a_project_has_no_say_in_the_key() {
-    let home = Home::new();
-    let project = home.write("project/giga.toml", "secrets-key = \"mine\"\n");
-    let refused = run(giga(home.path()).args(["config", "show"]).current_dir(project.parent().unwrap()));
-    assert!(refused.code != Some(0) || refused.err.contains("secrets-key"), "{refused:?}");
 }

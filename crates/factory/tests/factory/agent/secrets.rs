@@ -22,8 +22,8 @@ async fn set(world: &World, product: &str, name: &str, value: &str) {
 
 async fn world_with_secrets() -> World {
     let world = World::start().await;
-    set(&world, "default", "API_KEY", VALUE).await;
-    set(&world, "default", "NPMRC", FILE).await;
+    set(&world, "demo", "API_KEY", VALUE).await;
+    set(&world, "demo", "NPMRC", FILE).await;
     world
 }
 
@@ -163,7 +163,7 @@ async fn a_result_without_one_is_shipped() {
 async fn a_secret_that_is_gone_fails_the_job_before_its_engine() {
     let world = world_with_secrets().await;
     let job = world.submit("late", "secrets: [API_KEY]", "echo ran").await;
-    let (product, name) = ("default".parse().unwrap(), "API_KEY".parse().unwrap());
+    let (product, name) = ("demo".parse().unwrap(), "API_KEY".parse().unwrap());
     assert!(world.coordinator.remove_secret(product, name, Actor::system("test")).await.unwrap());
     let _factory = world.factory("a");
     let job = failed(&world, &job).await;
@@ -171,7 +171,7 @@ async fn a_secret_that_is_gone_fails_the_job_before_its_engine() {
     assert_eq!((failure.reason, job.attempts), (FailReason::Secret, 1));
     let detail = failure.detail.as_deref().unwrap_or_default();
     assert!(
-        detail.contains("no secret API_KEY in product default") && detail.contains("giga secret set"),
+        detail.contains("no secret API_KEY in product demo") && detail.contains("giga secret set"),
         "{detail}"
     );
     assert!(!world.log(&job.id, None).await.contains("ran"));
