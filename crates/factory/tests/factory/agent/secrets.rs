@@ -244,3 +244,29 @@ async fn a_zombie_gets_none() {
     world.until_stage(&job, Stage::Shipped).await;
     assert!(ask(holder("a", held.epoch)).await.is_err(), "it is over");
 }
+
+/// Each process of a run has a home of its own, and what it left in it does not lie about while the next one runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_home_goes_with_its_process() {
+    let world = world_with_secrets().await;
+    world.origin("hello");
+    let gate = world.gate("gate");
+    let _factory = world.factory("a");
+    let more = format!(
+        "repo: hello\nship: manual\nsecrets: [{{name: NPMRC, file: .npmrc}}]\nverify: ['echo verifying; read line < {}']",
+        gate.display()
+    );
+    let script = "cp \"$HOME/.npmrc\" \"$HOME/copy\"; mkdir -p $HOME/deep; cp $HOME/.npmrc $HOME/deep/; chmod 0 $HOME/deep\n\
+                  echo x > y";
+    let job = world.submit("tidy", &more, script).await;
+    world.until_logged(&job, "verifying").await;
+    let homes: Vec<_> = files(&world.base("a").join("work"))
+        .into_iter()
+        .filter(|(_, bytes)| holds(bytes, "abcdefghijklmnop"))
+        .map(|(path, _)| path)
+        .collect();
+    assert_eq!(homes.len(), 1, "that of the verify command: {homes:?}");
+    assert!(homes[0].ends_with("/.npmrc"), "{homes:?}");
+    tokio::time::timeout(Duration::from_secs(10), tokio::fs::write(gate, "go\n")).await.unwrap().unwrap();
+    world.until_stage(&job, Stage::Testing).await;
+}
