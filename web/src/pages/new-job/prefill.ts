@@ -65,7 +65,9 @@ export function filledIn(given: unknown, now: number): Omit<JobForm, 'deps' | 'p
     retryBackoff: text(retry.backoff),
     retryOn: texts(retry.on),
     verify: texts(manifest.verify),
-    secrets: Array.isArray(manifest.secrets) ? manifest.secrets.map(secretTag).filter((tag) => tag !== '') : [],
+    secrets: Array.isArray(manifest.secrets)
+      ? manifest.secrets.map(secretTag).filter((tag) => tag !== '')
+      : [],
     quorum: text(review.quorum),
     reviewers: texts(review.reviewers),
     ship: text(manifest.ship),
