@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use giga_domain::secret::Leaks;
 use giga_domain::{Actor, Artifact, ArtifactId, ArtifactName, Epoch, Holder, JobId, ProductId, limits};
 use giga_ports::blobs::{ByteStream, FileLabels};
 use giga_ports::store::{DeleteArtifact, PutArtifact};
@@ -60,6 +61,11 @@ impl Coordinator {
         let key = blob_key(job, holder.epoch, id);
         let labels =
             FileLabels { content_type: media_type.clone(), content_disposition: name.content_disposition() };
+        let leaks = self.leaks_of(&held).await?;
+        if let Some(secret) = leaks.find(name.as_str().as_bytes()) {
+            return Err(FieldProblem::new("name", format!("it contains the secret {secret}")).into());
+        }
+        let bytes = without(leaks, bytes);
         let bytes = self.while_the_disk_lasts(up_to(&room, bytes));
         let size = self.blobs.artifacts.put(&key, &labels, bytes).await?;
         // Others of this job may have come in the meantime; whoever is last is over.
@@ -256,6 +262,22 @@ fn check_disk(floor: u64, free: impl IntoIterator<Item = Option<u64>>) -> Result
         Some(free) if free < floor => Err(BlobError::NoRoom { free_mib: free / MIB, floor_mib: floor / MIB }),
         _ => Ok(()),
     }
+}
+
+/// The same bytes, until a secret of the job is among them.
+fn without(leaks: Leaks, bytes: ByteStream) -> ByteStream {
+    if leaks.is_empty() {
+        return bytes;
+    }
+    let mut check = leaks.piecewise();
+    let checked = move |piece: Result<bytes::Bytes, BlobError>| {
+        let piece = piece?;
+        match check.next(&piece) {
+            Some(name) => Err(BlobError::BrokeOff(format!("it contains the secret {name}; leave that out"))),
+            None => Ok(piece),
+        }
+    };
+    bytes.map(checked).boxed()
 }
 
 /// The same bytes, until there are too many.

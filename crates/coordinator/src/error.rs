@@ -65,6 +65,12 @@ pub enum Error {
     /// More than is let through at a time.
     #[error("{reason}")]
     TooMany { reason: String, retry_after: std::time::Duration },
+    #[error(
+        "there is no secret {name} in product {product}; set it with `giga secret set {name} --product {product}`"
+    )]
+    NoSecret { product: giga_domain::ProductId, name: giga_domain::SecretName },
+    #[error(transparent)]
+    SecretKeys(#[from] giga_ports::SecretKeyError),
     #[error("factory {0} has not sent a heartbeat yet; send one first")]
     NoHeartbeat(giga_domain::FactoryId),
 }

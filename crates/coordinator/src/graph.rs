@@ -159,6 +159,9 @@ impl Coordinator {
                 return Err(listed.problem(place, "depsMode", message));
             }
         }
+        if holder.is_some() {
+            self.check_inherited_secrets(&parent, items).await?;
+        }
         self.submit_listed(listed, Some(&parent), holder, actor).await
     }
 
@@ -179,6 +182,8 @@ impl Coordinator {
         let mut jobs = Vec::with_capacity(ids.len());
         let mut foreign_repos = Vec::with_capacity(ids.len());
         for (place, (item, mut deps)) in listed.items.iter().zip(deps).enumerate() {
+            let named = self.check_secrets(&item.product, &item.manifest).await;
+            named.map_err(|error| listed.about(place, error))?;
             foreign_repos.push(self.foreign_repo(&item.product, item.manifest.repos()));
             // What a composite waits for, its children wait for too.
             let more = inherited.map(|parent| parent.spec.deps.as_slice()).unwrap_or_default();

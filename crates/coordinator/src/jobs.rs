@@ -113,6 +113,7 @@ impl Coordinator {
                 }
             }
         }
+        self.check_secrets(&product, manifest).await?;
         let id = self.core.random.job_id(self.core.clock.now());
         self.make_job(id, product, manifest, body, deps, Origin::default()).await
     }

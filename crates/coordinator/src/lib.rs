@@ -30,6 +30,7 @@ mod policies;
 mod products;
 mod profiles;
 mod reconcile;
+mod secrets;
 mod sight;
 mod sign_in;
 mod store_clock;
@@ -56,6 +57,7 @@ pub use logs::LogPiece;
 pub use merges::{MergeHolder, ProposedMerge, TakenMerge};
 pub use metrics::Metrics;
 pub use profiles::KnownProfiles;
+pub use secrets::{GivenSecret, Rekeyed};
 pub use sight::{ForeignRepo, Sight};
 pub use sign_in::Arrival;
 pub use tokens::Identified;
@@ -68,7 +70,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_domain::{FeedPos, JobId, NodeId};
-use giga_ports::{Artifacts, Broker, Clock, Logs, Randomness, Store, StoreError, StoreReads, TopicStore};
+use giga_ports::{
+    Artifacts, Broker, Clock, Logs, Randomness, SecretKeys, Store, StoreError, StoreReads, TopicStore,
+};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -128,6 +132,7 @@ pub struct Ports {
     pub logs: Arc<dyn Logs>,
     pub artifacts: Arc<dyn Artifacts>,
     pub effects: Arc<dyn giga_ports::Effects>,
+    pub secret_keys: Arc<dyn SecretKeys>,
 }
 
 /// Everything that the control planes and the factories can ask for: its parts, each with its own state, and the use
@@ -142,6 +147,7 @@ pub struct Coordinator {
     hints: Arc<Hints>,
     blobs: Blobs,
     caches: Caches,
+    secret_keys: Arc<dyn SecretKeys>,
 }
 
 /// Bytes that runs leave behind.
@@ -220,7 +226,9 @@ impl Coordinator {
             uploads: Arc::default(),
             log_grown: Notify::new(),
         };
-        let coordinator = Self { core, fleet, claims, dispatch, effects, topics, hints, blobs, caches };
+        let secret_keys = ports.secret_keys;
+        let coordinator =
+            Self { core, fleet, claims, dispatch, effects, topics, hints, blobs, caches, secret_keys };
         (Arc::new(coordinator), Inbox { asked, hints: waiting })
     }
 

@@ -19,6 +19,8 @@ impl Capability {
     pub const ANY_ENGINE: &str = "any";
     /// To work on several repositories in one folder; factories of before could not.
     pub const SEVERAL_REPOS: &str = "has:several-repos";
+    /// To ask for the secrets of a job and keep them out of what leaves; factories of before could not.
+    pub const SECRETS: &str = "has:secrets";
 
     /// Jobs run in a sandbox.
     pub const SANDBOX: &str = "sandbox:bwrap";

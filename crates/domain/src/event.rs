@@ -76,6 +76,9 @@ macro_rules! event_kinds {
             BudgetExhausted = "budget.exhausted", "A limit is reached: `productId`, `period`, `spentUsdMicros`, `ceilingUsdMicros` (the limit). No job of the product is started until the period ends or the limit is raised.";
             ProductChanged = "product.changed", "A product's share, weights or repositories changed: `productId`.";
             ProfileAdded = "profile.added", "A profile has a new version: `productId`, `name`, `version`.";
+            SecretSet = "secret.set", "A secret was set: `productId`, `name`, `version`. No event has its value.";
+            SecretRemoved = "secret.removed", "A secret was removed: `productId`, `name`.";
+            SecretRekeyed = "secret.rekeyed", "A secret was encrypted again with another key: `productId`, `name`, `keyId`.";
             WebhookAdded = "webhook.added", "A webhook was added: `webhookId`, `url`.";
             WebhookRemoved = "webhook.removed", "A webhook was removed: `webhookId`, `url`.";
             EffectGivenUp = "effect.given_up", "A delivery failed for good: `effectId`, `target`, `detail`.";

@@ -362,6 +362,8 @@ words! {
         Crash,
         CapabilityMismatch,
         NoEngine,
+        /// One that it names is not there any more, or its result contains one.
+        Secret,
         Infrastructure,
         LeaseExpired,
         Rejected,
@@ -407,6 +409,7 @@ impl FailReason {
             Self::Crash => "crashed",
             Self::CapabilityMismatch => "capability mismatch",
             Self::NoEngine => "no engine",
+            Self::Secret => "secret problem",
             Self::Infrastructure => "infrastructure problem",
             Self::LeaseExpired => "lease expired",
             Self::Rejected => "rejected",

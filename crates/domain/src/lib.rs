@@ -30,6 +30,7 @@ pub mod repo;
 pub mod run;
 pub mod score;
 pub mod sign_in;
+pub mod secret;
 pub mod stage;
 pub mod text;
 pub mod time;
@@ -64,6 +65,7 @@ pub use product::{Product, ProductSettings};
 pub use profile::{Profile, ProfileContent};
 pub use run::{Check, RepoCommit, Run, RunOutcome, RunReport};
 pub use score::{PerTerm, ScoreTerm, Weights};
+pub use secret::{SealedSecret, Secret, SecretName, SecretPlace, SecretUse};
 pub use stage::{PerStage, Phase, Stage, State};
 pub use time::Timestamp;
 pub use transition::{

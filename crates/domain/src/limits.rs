@@ -72,6 +72,12 @@ pub const DAG_JOBS: usize = 5_000;
 pub const REVIEW_NOTES: usize = 20;
 /// The persona of a profile.
 pub const PERSONA_BYTES: usize = 64 * 1024;
+/// The value of a secret. A shorter one could not be told from ordinary text in a log.
+pub const SECRET_LEAST_BYTES: usize = 6;
+pub const SECRET_BYTES: usize = 64 * 1024;
+/// Secrets that one job may name.
+pub const JOB_SECRETS: usize = 32;
+pub const PRODUCT_SECRETS: usize = 1_000;
 pub const PRODUCT_REPOS: usize = 2_000;
 /// A webhook's address.
 pub const URL_CHARS: usize = 2_000;

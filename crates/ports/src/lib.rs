@@ -6,6 +6,7 @@ pub mod blobs;
 pub mod broker;
 pub mod clock;
 pub mod effects;
+pub mod secret_keys;
 pub mod store;
 pub mod topics;
 
@@ -13,5 +14,6 @@ pub use blobs::{Artifacts, BlobError, Logs};
 pub use broker::{Broker, BrokerError};
 pub use clock::{Clock, Randomness};
 pub use effects::{Effects, EffectsError};
+pub use secret_keys::{NoSecretKeys, SecretKey, SecretKeyError, SecretKeyRing, SecretKeys};
 pub use store::{Intercept, InterceptReads, Store, StoreError, StoreReads};
 pub use topics::{InterceptTopics, TopicStore};

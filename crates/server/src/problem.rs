@@ -46,6 +46,8 @@ const fn row(code: Code) -> (StatusCode, &'static str) {
         Code::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "Internal error"),
         Code::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "Unavailable"),
         Code::StorageFull => (StatusCode::INSUFFICIENT_STORAGE, "No room left"),
+        Code::NoSecret => (StatusCode::CONFLICT, "No such secret"),
+        Code::SecretKey => (StatusCode::CONFLICT, "Secrets cannot be opened"),
     }
 }
 
@@ -204,6 +206,11 @@ impl From<Error> for Problem {
             Error::Effects(effects) => effects.into(),
             Error::FactoryInUse { .. } => Self::new(Code::FactoryInUse, error.to_string()),
             Error::TooMany { reason, retry_after } => Self::too_many(reason, retry_after),
+            Error::NoSecret { .. } => Self::new(Code::NoSecret, error.to_string()),
+            Error::SecretKeys(_) => {
+                tracing::error!(%error, "the key file for secrets cannot be used");
+                Self::new(Code::SecretKey, error.to_string())
+            }
             Error::NoHeartbeat(_) => Self::new(Code::NoHeartbeat, error.to_string()),
         }
     }
@@ -262,7 +269,10 @@ impl From<StoreError> for Problem {
             | StoreError::NoSuchArtifact(_)
             | StoreError::NoSuchEffect(_) => Self::new(Code::NotFound, text),
             StoreError::Refused(refusal) => refusal.into(),
-            StoreError::RevMismatch { .. } => Self::new(Code::RevMismatch, text),
+            StoreError::RevMismatch { .. } | StoreError::SecretChanged(_) => {
+                Self::new(Code::RevMismatch, text)
+            }
+            StoreError::TooManySecrets(_) => Self::field("name", text),
             StoreError::KeyReused { job, .. } => {
                 let mut problem = Self::new(Code::IdempotencyConflict, text);
                 problem.body.job_id = Some(job.to_string());

@@ -21,7 +21,9 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 use self::registry::{EffectTables, RegistryTables};
-use crate::engine::{Backend, Batch, BudgetRow, ChargeRow, Committed, Loaded, Needs, RunWrite, Writes};
+use crate::engine::{
+    Backend, Batch, BudgetRow, ChargeRow, Committed, Loaded, Needs, RunWrite, SecretsLoaded, Writes,
+};
 
 pub struct MemoryBackend {
     clock: Arc<dyn Clock>,
@@ -56,6 +58,7 @@ struct Tables {
     reconsider: BTreeMap<u64, (JobId, bool)>,
     last_reconsider: u64,
     registry: RegistryTables,
+    secrets: SecretsLoaded,
     effects: EffectTables,
 }
 
@@ -178,6 +181,8 @@ impl Tables {
         loaded.flags = self.flags.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         loaded.leader.clone_from(&self.leader);
         loaded.registry = self.registry.load(&needs.registry);
+        let own = self.secrets.iter().filter(|((product, _), _)| needs.secrets.contains(product));
+        loaded.secrets = own.map(|(key, secret)| (key.clone(), secret.clone())).collect();
         loaded.effects = self.effects.load(&needs.effects, self.last_pos, now);
         loaded
     }
@@ -255,6 +260,12 @@ impl Tables {
             self.offers.insert((waiting.offer.job_id, waiting.offer.dispatch_seq), waiting);
         }
         self.registry.persist(writes.registry);
+        for secret in writes.secrets.put {
+            self.secrets.insert((secret.secret.product.clone(), secret.secret.name.clone()), secret);
+        }
+        for key in &writes.secrets.delete {
+            self.secrets.remove(key);
+        }
         self.effects.persist(writes.effects);
         self.persist_graph(&writes.graph);
         for ((product, stage), delta) in writes.queue {

@@ -15,6 +15,7 @@ pub mod model;
 pub mod nats;
 pub mod oidc;
 pub mod postgres;
+pub mod secret_keys;
 pub mod store_suite;
 mod supervisor;
 pub mod topic_suite;

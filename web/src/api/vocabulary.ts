@@ -124,6 +124,7 @@ export const FAIL_REASON: Record<FailReason, Labeled> = {
   crash: { label: 'crashed' },
   capability_mismatch: { label: 'capability mismatch' },
   no_engine: { label: 'no engine' },
+  secret: { label: 'secret problem' },
   infrastructure: { label: 'infrastructure problem' },
   lease_expired: { label: 'lease expired' },
   rejected: { label: 'rejected' },

@@ -17,6 +17,7 @@ mod page;
 mod people;
 mod products;
 mod profiles;
+mod secrets;
 mod sse;
 mod topics;
 mod transport;

@@ -101,6 +101,7 @@ words! {
         Crash,
         CapabilityMismatch,
         NoEngine,
+        Secret,
         Infrastructure,
         LeaseExpired,
         Rejected,
@@ -370,6 +371,8 @@ words! {
         Internal,
         Unavailable,
         StorageFull,
+        NoSecret,
+        SecretKey,
     }
 }
 

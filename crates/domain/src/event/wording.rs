@@ -11,8 +11,8 @@ use crate::token::{Permission, TokenRecord};
 use crate::topic::TopicKey;
 use crate::{
     Artifact, DispatchSeq, Effect, Epoch, FactoryId, FactoryState, FailReason, Failure, JobId, JobKind,
-    JobSpec, Judgement, NodeId, OperatorAction, Period, ProductId, Profile, Stage, Term, Timestamp, Usd,
-    Verdict, Webhook,
+    JobSpec, Judgement, NodeId, OperatorAction, Period, ProductId, Profile, Secret, Stage, Term, Timestamp,
+    Usd, Verdict, Webhook,
 };
 
 impl NewEvent {
@@ -520,6 +520,24 @@ impl NewEvent {
             .with("productId", product.as_str())
             .with("name", name.as_str())
             .with("version", *version)
+    }
+
+    pub fn secret_set(secret: &Secret) -> Self {
+        let done = format!("secret {} set, version {}", secret.name, secret.version);
+        Self::secret(EventKind::SecretSet, secret, done).with("version", secret.version)
+    }
+
+    pub fn secret_removed(secret: &Secret) -> Self {
+        Self::secret(EventKind::SecretRemoved, secret, format!("secret {} removed", secret.name))
+    }
+
+    pub fn secret_rekeyed(secret: &Secret) -> Self {
+        let done = format!("secret {} encrypted with key {}", secret.name, secret.key_id);
+        Self::secret(EventKind::SecretRekeyed, secret, done).with("keyId", secret.key_id.as_str())
+    }
+
+    fn secret(kind: EventKind, secret: &Secret, done: String) -> Self {
+        Self::new(kind, done).with("productId", secret.product.as_str()).with("name", secret.name.as_str())
     }
 
     /// Null is no value: the default.

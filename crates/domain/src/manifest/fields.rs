@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use super::error::{ManifestError, Problem, Problems, quoted};
 use super::reader::{Field, Section};
 use super::tree::Node;
-use super::{Dep, Manifest, grammar};
+use super::{Dep, Manifest, grammar, secrets};
 use crate::job::{
     BudgetCaps, Concurrency, DepsMode, FailurePolicy, JobKind, MergeSettings, RetryPolicy, ReviewGate,
     ShipMode,
@@ -39,6 +39,7 @@ pub(super) const KEYS: &[&str] = &[
     "budget",
     "retry",
     "verify",
+    "secrets",
     "review",
     "ship",
     "concurrency",
@@ -101,6 +102,7 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
     let budget = top.get("budget").and_then(|f| budget(&f, p)).unwrap_or_default();
     let (retry, retry_on) = top.get("retry").and_then(|f| retry(&f, p)).unwrap_or_default();
     let verify = top.get("verify").map(|f| verify(&f, p)).unwrap_or_default();
+    let secrets = top.get("secrets").map(|f| secrets::read(&f, engine.as_deref(), p)).unwrap_or_default();
     let review = top.get("review").and_then(|f| review(&f, p)).unwrap_or_default();
     // A composite has nothing of its own to ship: its children have been shipped, each by its own gate.
     let ship_unsaid = if kind == JobKind::Composite { ShipMode::Auto } else { ShipMode::default() };
@@ -135,6 +137,7 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
         ship,
         concurrency,
         idempotency_key,
+        secrets,
         run_at,
         written: None,
     };
@@ -169,6 +172,7 @@ fn refuse_what_runs(manifest: &Manifest, top: &Section<'_>, p: &mut Problems) {
             "it has no attempts of its own",
         ),
         ("verify", !manifest.verify.is_empty(), "it has no result of its own to check"),
+        ("secrets", !manifest.secrets.is_empty(), "it runs nothing itself"),
         ("concurrency", manifest.concurrency.is_some(), "it is never held"),
         ("runAt", manifest.run_at.is_some(), "it begins when its first child does"),
     ];

@@ -12,6 +12,7 @@ mod grammar;
 mod profile;
 mod quantity;
 mod reader;
+mod secrets;
 mod snapshot;
 mod tree;
 
@@ -28,7 +29,7 @@ use crate::job::{
     BudgetCaps, Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, JobSpec, MergeSettings,
     RetryPolicy, ReviewGate, ShipMode,
 };
-use crate::{Capability, CapabilitySet, FailReason, JobId, Priority, ProductId, Timestamp};
+use crate::{Capability, CapabilitySet, FailReason, JobId, Priority, ProductId, SecretUse, Timestamp};
 
 /// Everything a manifest says, defaults filled in. Its JSON is the snapshot kept with the job, and is read back
 /// by [`from_json`] to an equal value.
@@ -66,6 +67,8 @@ pub struct Manifest {
     pub ship: ShipMode,
     pub concurrency: Option<Concurrency>,
     pub idempotency_key: Option<String>,
+    /// Of its product, by name.
+    pub secrets: Vec<SecretUse>,
     pub run_at: Option<Timestamp>,
     /// Where a profile filled it in: its own content. Never part of the snapshot; only for the fingerprint.
     pub written: Option<String>,
@@ -109,6 +112,10 @@ impl Manifest {
         }
         if !self.more_repos.is_empty() {
             let needed = Capability::SEVERAL_REPOS.parse().expect("it is written as a capability is");
+            capabilities.insert(needed);
+        }
+        if !self.secrets.is_empty() {
+            let needed = Capability::SECRETS.parse().expect("it is written as a capability is");
             capabilities.insert(needed);
         }
         JobSpec {

@@ -10,7 +10,7 @@ use super::{Dep, Manifest, from_json};
 use crate::job::{
     Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, MergeSettings, ReviewGate, ShipMode,
 };
-use crate::{CapabilitySet, FailReason, Priority, ProductId, Timestamp, Usd};
+use crate::{CapabilitySet, FailReason, Priority, ProductId, SecretUse, Timestamp, Usd};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -45,6 +45,8 @@ struct Snapshot<'a> {
     budget: Budget,
     retry: Retry,
     verify: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    secrets: &'a [SecretUse],
     review: &'a ReviewGate,
     ship: ShipMode,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,6 +106,7 @@ impl Serialize for Manifest {
                 on: self.retry_on.clone(),
             },
             verify: &self.verify,
+            secrets: &self.secrets,
             review: &self.review,
             ship: self.ship,
             concurrency: self.concurrency.as_ref(),

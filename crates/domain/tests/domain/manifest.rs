@@ -94,6 +94,7 @@ fn the_full_example() {
         ship: ShipMode::Auto,
         concurrency: Some(Concurrency { key: "repo:hello".to_owned(), limit: 2 }),
         idempotency_key: Some("ticket-812".to_owned()),
+        secrets: Vec::new(),
         run_at: Some("2026-12-01T09:00:00Z".parse().unwrap()),
         written: None,
     };
@@ -130,6 +131,7 @@ fn everything_but_the_name_has_a_default() {
         ship: ShipMode::Manual,
         concurrency: None,
         idempotency_key: None,
+        secrets: Vec::new(),
         run_at: None,
         written: None,
     };
@@ -400,4 +402,51 @@ fn several_repositories_stand_side_by_side() {
         let error = refused(&format!("name: x\n{given}")).to_string();
         assert!(error.contains(said), "{given}: {error}");
     }
+}
+
+#[test]
+fn secrets_are_named_with_a_place() {
+    let text = "---\nname: x\nsecrets:\n  - NPM_TOKEN\n  - {name: DEPLOY_KEY, file: .ssh/id}\n  - {name: DEPLOY_KEY, env: npm_config_key}\n---\n";
+    let (manifest, _) = parse_markdown(text.as_bytes()).unwrap();
+    let places: Vec<_> = manifest
+        .secrets
+        .iter()
+        .map(|used| (used.name.as_str(), used.place.env(), used.place.file()))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            ("NPM_TOKEN", Some("NPM_TOKEN"), None),
+            ("DEPLOY_KEY", None, Some(".ssh/id")),
+            ("DEPLOY_KEY", Some("npm_config_key"), None)
+        ]
+    );
+    let spec = manifest.to_spec(Vec::new(), None);
+    assert!(spec.capabilities.iter().any(|capability| capability.as_str() == "has:secrets"));
+    let snapshot = serde_json::to_value(&manifest).unwrap();
+    assert_eq!(from_json(&snapshot).unwrap(), manifest);
+}
+
+#[test]
+fn secrets_that_would_change_how_a_job_is_run_are_refused() {
+    let refused = |entry: &str, expected: &str| {
+        let text = format!("---\nname: x\nsecrets: [{entry}]\n---\n");
+        let error = parse_markdown(text.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{entry}: {error}");
+    };
+    for variable in ["PATH", "HOME", "GIGA_TOKEN", "LD_PRELOAD", "HTTPS_PROXY"] {
+        refused(variable, "which the factory sets itself");
+    }
+    refused("{name: A, env: http_proxy}", "which the factory sets itself");
+    refused("{name: A, env: a-b}", "the name of an environment variable");
+    for file in ["/etc/passwd", "../x", "a/../b", "a//b"] {
+        refused(&format!("{{name: A, file: {file}}}"), "a relative path below the job's home");
+    }
+    refused("lower", "the name of a secret");
+    refused("A, A", "give each a place of its own");
+    refused("{name: A, file: x}, {name: B, file: x/y}", "give each a place of its own");
+    refused("{name: A, env: B, file: x}", "has both env and file");
+    refused("{env: B}", "name is required");
+    let devin = b"---\nname: x\nengine: devin\nsecrets: [A]\n---\n";
+    assert!(parse_markdown(devin).unwrap_err().to_string().contains("its vendor's machines"));
 }

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 const PURE_CRATES: [&str; 2] = ["domain", "scheduler"];
 
-const PURE_DEPENDENCIES: [&str; 13] = [
+const PURE_DEPENDENCIES: [&str; 15] = [
+    "aho-corasick",
+    "base64",
     "const-hex",
     "giga-domain",
     "hmac",

@@ -38,6 +38,7 @@ const fn may_help(reason: FailReason) -> bool {
         | FailReason::LeaseExpired => true,
         FailReason::VerifyFailed
         | FailReason::BudgetExceeded
+        | FailReason::Secret
         | FailReason::Timeout
         | FailReason::Rejected
         | FailReason::DependencyFailed

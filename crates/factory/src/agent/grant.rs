@@ -48,6 +48,8 @@ pub(super) struct Spec {
     pub(super) budget: BudgetCaps,
     /// The branch that the work starts from, if not the repository's own.
     pub(super) base: Option<String>,
+    /// They are asked for when the work starts.
+    pub(super) has_secrets: bool,
 }
 
 /// Both ends are the store's time, so their difference is a length whatever this machine's clock says.
@@ -78,6 +80,7 @@ impl TryFrom<ClaimAnswer> for Grant {
                 verify: manifest.verify,
                 budget: manifest.budget,
                 base: manifest.base.or(manifest.target),
+                has_secrets: !manifest.secrets.is_empty(),
             }),
             body: job.body_md.unwrap_or_default(),
             persona: job.persona_md,
@@ -124,10 +127,10 @@ impl TryFrom<v1::Grant> for Grant {
 
 impl From<v1::Spec> for Spec {
     fn from(spec: v1::Spec) -> Self {
-        let v1::Spec { repo, engine, script, verify, budget, base, more_repos } = spec;
+        let v1::Spec { repo, engine, script, verify, budget, base, more_repos, has_secrets } = spec;
         let v1::BudgetCaps { usd_micros, tokens, wall_ms } = budget.unwrap_or_default();
         let budget = BudgetCaps { usd: usd_micros.map(Usd::from_micros), tokens, wall_ms };
-        Self { repo, more_repos, engine, script, verify, budget, base }
+        Self { repo, more_repos, engine, script, verify, budget, base, has_secrets }
     }
 }
 
@@ -173,7 +176,7 @@ mod tests {
         let lease = json!({"factoryId": "a", "grantedAt": granted, "expiresAt": expires, "reservedUsd": 2.5,
             "spentUsd": 0.5, "spentTokens": 7});
         let manifest = json!({"name": "fix", "repos": ["hello", "lib"], "engine": "shell", "script": "make",
-            "verify": ["make test", "make lint"], "target": "release/2.1", "budget": {"usd": 1.25, "tokens": 9, "wall": "3s"}});
+            "verify": ["make test", "make lint"], "target": "release/2.1", "secrets": ["KEY"], "budget": {"usd": 1.25, "tokens": 9, "wall": "3s"}});
         let checkpoint = json!({"wipRef": "giga/wip/1", "commit": "abc", "sessionId": "s", "factoryId": "b",
             "sessionSpend": {"usd": 0.75, "tokens": 11}, "note": "half",
             "repos": [{"repo": "lib", "commit": "abc"}]});
@@ -218,6 +221,7 @@ mod tests {
                     wall_ms: Some(3_000),
                 },
                 base: Some("release/2.1".to_owned()),
+                has_secrets: true,
             }),
             body: "Do it.".to_owned(),
             persona: Some("You are careful.".to_owned()),

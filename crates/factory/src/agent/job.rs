@@ -4,7 +4,7 @@
 //! is removed afterwards. Work whose lease was lost is quarantined: kept here, never pushed, never reported.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use giga_api::wire::{Check, Checkpoint, PatchRequest, RunReport, Stage};
@@ -21,6 +21,7 @@ use super::grant::Grant;
 use super::lease::{Held, LeaseKeeper, StopCause};
 use super::log::RunLog;
 use super::meter::Meter;
+use super::secrets::RunSecrets;
 use super::{Shared, lease, plan::Work, save};
 use crate::engines::{
     Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, RUN_MARKER, Secret, Usage,
@@ -97,6 +98,7 @@ pub(super) async fn run(shared: Arc<Shared>, grant: Grant, held: Held, seat: Opt
     log.note(&format!("{} on {}, epoch {}", grant.name, shared.id, held.epoch));
 
     let known = Mutex::new(grant.checkpoint.clone());
+    let secrets = OnceLock::new();
     let run = JobRun {
         shared: &shared,
         grant: &grant,
@@ -105,6 +107,7 @@ pub(super) async fn run(shared: Arc<Shared>, grant: Grant, held: Held, seat: Opt
         log: &log,
         meter: &meter,
         known: &known,
+        secrets: &secrets,
     };
     let (ending, place) = run.work().await;
     run.finish(ending, place, ship_done, shipping).await;
@@ -129,6 +132,8 @@ pub(super) struct JobRun<'a> {
     pub(super) meter: &'a Meter,
     /// The job's checkpoint as the coordinator has it.
     pub(super) known: &'a Mutex<Option<Checkpoint>>,
+    /// Once the work has started.
+    pub(super) secrets: &'a OnceLock<RunSecrets>,
 }
 
 impl JobRun<'_> {
@@ -146,7 +151,10 @@ impl JobRun<'_> {
             self.clear(place).await;
             return (ending, None);
         }
-        let ending = self.engine_and_verify(&work, &place).await;
+        let ending = match self.take_secrets(&work, &place).await {
+            Ok(()) => self.engine_and_verify(&work, &place).await,
+            Err(ending) => ending,
+        };
         (ending, Some(place))
     }
 
@@ -253,6 +261,7 @@ impl JobRun<'_> {
         request.shown = place.borrowed();
         request.env.extend(self.environment());
         request.redact = self.shared.secrets.iter().cloned().chain(self.job_token()).collect();
+        request.secrets = self.secrets.get().map(|secrets| secrets.given.clone()).unwrap_or_default();
         let (sender, mut events) = tokio::sync::mpsc::channel(256);
         let run = engine.run(request, sender, self.keeper.stop.clone());
         let listen = async {
@@ -295,7 +304,7 @@ impl JobRun<'_> {
     }
 
     /// A coordinator of an older version hands out none.
-    fn job_token(&self) -> Option<Secret> {
+    pub(super) fn job_token(&self) -> Option<Secret> {
         Some(&self.grant.job_token).filter(|token| !token.is_empty()).map(Secret::new)
     }
 
@@ -341,6 +350,9 @@ impl JobRun<'_> {
         let body = engine.summary.as_deref().unwrap_or_default();
         match folder.commit_result(&work.title, body).await {
             Ok(Some(result)) => {
+                if let Err(error) = folder.check_result(&result).await {
+                    return error.into();
+                }
                 if let Err(ending) = self.confirm_hold().await {
                     return ending;
                 }
@@ -427,6 +439,10 @@ impl JobRun<'_> {
         ship_done: CancellationToken,
         shipping: tokio::task::JoinHandle<()>,
     ) {
+        let ending = match self.secrets.get() {
+            Some(secrets) => secrets.clean(ending),
+            None => ending,
+        };
         let saved = match (&ending, &place) {
             (Ending::Succeeded(report), _) => save::result_checkpoint(report),
             (Ending::Stopped(StopCause::LeaseLost | StopCause::Cancelled), _) | (_, None) => None,

@@ -7,10 +7,11 @@ use std::fs::{DirBuilder, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use giga_api::client::Client;
+use giga_domain::secret::Leaks;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -31,6 +32,7 @@ struct Inner {
     path: PathBuf,
     file: Mutex<std::fs::File>,
     grown: Notify,
+    kept_out: OnceLock<Leaks>,
 }
 
 impl RunLog {
@@ -38,7 +40,14 @@ impl RunLog {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let path = folder.join(format!("{}.{}.log", held.job, held.epoch));
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
-        Ok(Self { inner: Arc::new(Inner { path, file: Mutex::new(file), grown: Notify::new() }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                path,
+                file: Mutex::new(file),
+                grown: Notify::new(),
+                kept_out: OnceLock::new(),
+            }),
+        })
     }
 
     /// A full disk must not fail the job: the line is lost, the work goes on.
@@ -51,8 +60,14 @@ impl RunLog {
         self.inner.grown.notify_one();
     }
 
+    /// From now on no note has one of these in it; what engines print comes without them.
+    pub(super) fn keep_out(&self, leaks: Leaks) {
+        let _ = self.inner.kept_out.set(leaks);
+    }
+
     /// A line of the agent itself.
     pub(super) fn note(&self, text: &str) {
+        let text = self.inner.kept_out.get().map_or_else(|| text.to_owned(), |leaks| leaks.redact(text));
         self.line(&format!("[giga] {text}"));
     }
 

@@ -29,6 +29,7 @@ mod meter;
 mod plan;
 mod recover;
 mod save;
+mod secrets;
 mod sweep;
 
 pub use config::AgentConfig;

@@ -28,6 +28,7 @@ pub(super) struct Work {
     pub(super) base: Option<String>,
     pub(super) script: Option<String>,
     pub(super) verify: Vec<String>,
+    pub(super) has_secrets: bool,
     pub(super) budget: BudgetCaps,
     /// What the claim reserved for this run.
     pub(super) reserved: Usd,
@@ -72,6 +73,7 @@ impl Work {
             base: spec.base.clone(),
             script: spec.script.clone(),
             verify: spec.verify.clone(),
+            has_secrets: spec.has_secrets,
             budget: caps(spec.budget, grant.reserved),
             reserved: grant.reserved,
             session_usage: checkpoint

@@ -31,6 +31,7 @@ impl JobRun<'_> {
             };
             let Some(mut checkpoint) = saved else { continue };
             self.meter.note_session(&mut checkpoint);
+            let checkpoint = self.clean_checkpoint(checkpoint);
             let patch = PatchRequest {
                 lease_epoch: self.held.epoch,
                 stage: None,
@@ -50,6 +51,13 @@ impl JobRun<'_> {
         let Place::Repo(folder) = place else { return };
         if let Err(error) = folder.note_spend(&self.meter.note()) {
             tracing::warn!(job = self.held.job, %error, "the spend could not be noted");
+        }
+    }
+
+    fn clean_checkpoint(&self, checkpoint: Checkpoint) -> Checkpoint {
+        match self.secrets.get() {
+            Some(secrets) => secrets.clean_checkpoint(checkpoint),
+            None => checkpoint,
         }
     }
 
@@ -108,7 +116,7 @@ impl JobRun<'_> {
             }
             _ => self.meter.note_session(&mut checkpoint),
         }
-        Some(checkpoint).filter(|checkpoint| *checkpoint != known.unwrap_or_default())
+        Some(self.clean_checkpoint(checkpoint)).filter(|checkpoint| *checkpoint != known.unwrap_or_default())
     }
 }
 

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use giga_domain::job::BudgetCaps;
-use giga_domain::{FailReason, Usd};
+use giga_domain::{FailReason, SecretName, SecretPlace, Usd};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use zeroize::Zeroizing;
 
 #[async_trait]
 pub trait Engine: Send + Sync + fmt::Debug {
@@ -55,6 +56,8 @@ pub struct EngineRequest {
     /// Bytes of output that are forwarded; the engine may go on past it.
     pub output_limit: u64,
     pub redact: Vec<Secret>,
+    /// What the job named and may know: put where it wants them, and taken out of what is shown.
+    pub secrets: Vec<JobSecret>,
     /// Where the private home goes that a run in a sandbox gets; in the run's own folder by default.
     pub home: Option<PathBuf>,
     /// Where sessions are kept for later runs of the job in a sandbox; they end with the run by default.
@@ -79,6 +82,7 @@ impl EngineRequest {
             watchdog: Watchdog::default(),
             output_limit: giga_domain::limits::LOG_BYTES,
             redact: Vec::new(),
+            secrets: Vec::new(),
             home: None,
             sessions: None,
             shown: Vec::new(),
@@ -131,6 +135,23 @@ impl Secret {
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[secret]")
+    }
+}
+
+/// A secret of the job's product. Debugging shows its name and place.
+#[derive(Clone)]
+pub struct JobSecret {
+    pub name: SecretName,
+    pub place: SecretPlace,
+    pub value: Zeroizing<Vec<u8>>,
+}
+
+impl fmt::Debug for JobSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobSecret")
+            .field("name", &self.name)
+            .field("place", &self.place)
+            .finish_non_exhaustive()
     }
 }
 

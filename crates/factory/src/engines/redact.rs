@@ -1,21 +1,23 @@
-//! Takes secrets out of text before anybody can read it: the ones that are known and the ones that look like it.
+//! Takes secrets out of text before anybody can read it: the ones that are known, however they are written (see
+//! [`Leaks`]), and the ones that look like it.
 //!
-//! Works on whole lines, so a secret that arrives in two reads is still one. It never tries to be clever about short
-//! words: a secret of fewer than six characters would blot out the log.
+//! Works on whole lines, so a secret that arrives in two reads is still one.
 
 use std::sync::LazyLock;
 
+use giga_domain::secret::Leaks;
 use regex::Regex;
 
-use super::engine::Secret;
+use super::engine::{JobSecret, Secret};
 
-const SHORTEST: usize = 6;
 const BLOT: &str = "[redacted]";
 
 /// What tokens look like; the first group, where there is one, is kept.
 static SHAPES: LazyLock<Regex> = LazyLock::new(|| {
     let shapes = [
         r"\bgiga_[a-z]+_[A-Za-z0-9_-]{20,}",
+        // Of a job: the same wherever it is met, also of another run.
+        r"\bgigaj_[0-9A-Z]{26}_[0-9]+_[A-Za-z0-9]{20,}",
         r"\bgh[pousr]_[A-Za-z0-9]{20,}",
         r"\bgithub_pat_[A-Za-z0-9_]{20,}",
         r"\bglpat-[A-Za-z0-9_-]{16,}",
@@ -33,32 +35,19 @@ static SHAPES: LazyLock<Regex> = LazyLock::new(|| {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Redactor {
-    /// Longest first, so that a secret inside another leaves nothing of the outer one.
-    known: Vec<String>,
+    known: Leaks,
 }
 
 impl Redactor {
-    pub(super) fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
-        let mut known: Vec<String> = secrets
-            .into_iter()
-            // A key of several lines is met line by line.
-            .flat_map(|secret| secret.expose().lines())
-            .map(str::trim)
-            .filter(|line| line.len() >= SHORTEST)
-            .flat_map(|line| [line.to_owned(), as_in_json(line)])
-            .collect();
-        known.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        known.dedup();
-        Self { known }
+    /// Those of the job by their names, the others without.
+    pub(super) fn new<'a>(named: &[JobSecret], nameless: impl IntoIterator<Item = &'a Secret>) -> Self {
+        let named = named.iter().map(|secret| (Some(secret.name.as_str()), secret.value.as_slice()));
+        let nameless = nameless.into_iter().map(|secret| (None, secret.expose().as_bytes()));
+        Self { known: Leaks::shown(named.chain(nameless)) }
     }
 
     pub(super) fn redact(&self, text: &str) -> String {
-        let mut clean = text.to_owned();
-        for secret in &self.known {
-            if clean.contains(secret.as_str()) {
-                clean = clean.replace(secret.as_str(), BLOT);
-            }
-        }
+        let clean = self.known.redact(text);
         SHAPES
             .replace_all(&clean, |found: &regex::Captures<'_>| match found.name("scheme") {
                 Some(scheme) => format!("{} {BLOT}", scheme.as_str()),
@@ -69,18 +58,13 @@ impl Redactor {
     }
 }
 
-/// The secret as it stands inside a JSON string.
-fn as_in_json(secret: &str) -> String {
-    serde_json::Value::from(secret).to_string().trim_matches('"').to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn redact(secrets: &[&str], text: &str) -> String {
         let secrets: Vec<Secret> = secrets.iter().map(|text| Secret::new(*text)).collect();
-        Redactor::new(&secrets).redact(text)
+        Redactor::new(&[], &secrets).redact(text)
     }
 
     #[test]
@@ -89,6 +73,31 @@ mod tests {
         assert_eq!(redact(&["pa\"ss\\word"], r#"{"x":"pa\"ss\\word"}"#), r#"{"x":"[redacted]"}"#);
         assert_eq!(redact(&["BEGIN KEY\nabcdefgh\nEND KEY"], "abcdefgh"), "[redacted]");
         assert_eq!(redact(&["secret", "secret-and-more"], "secret-and-more"), "[redacted]");
+    }
+
+    #[test]
+    fn secrets_of_the_job_go_by_their_names() {
+        let secret = JobSecret {
+            name: "API_KEY".parse().unwrap(),
+            place: giga_domain::SecretPlace::Env("API_KEY".to_owned()),
+            value: b"hunter22".to_vec().into(),
+        };
+        // The same value is also among the factory's own.
+        let redactor = Redactor::new(&[secret], &[Secret::new("hunter22")]);
+        assert_eq!(redactor.redact("a hunter22 b aHVudGVyMjI="), "a [redacted API_KEY] b [redacted API_KEY]");
+    }
+
+    #[test]
+    fn tokens_of_jobs_go_whoever_has_them() {
+        let job = giga_domain::JobId::from_u128(7);
+        let token = giga_domain::JobToken::new(&[1; 32], job, giga_domain::Epoch(3)).secret();
+        for text in
+            [format!("GIGA_TOKEN={}", token.reveal()), format!("{{\"token\":\"{}\"}}", token.reveal())]
+        {
+            let clean = redact(&[], &text);
+            assert!(!clean.contains("gigaj_") && clean.contains("[redacted]"), "{clean}");
+        }
+        assert_eq!(redact(&[token.reveal()], &const_hex::encode(token.reveal())), "[redacted]");
     }
 
     #[test]

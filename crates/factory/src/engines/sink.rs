@@ -30,7 +30,7 @@ impl EventSink {
     pub(super) fn new(request: &EngineRequest, own: &[Secret], events: mpsc::Sender<EngineEvent>) -> Self {
         Self {
             events,
-            redactor: Redactor::new(request.redact.iter().chain(own)),
+            redactor: Redactor::new(&request.secrets, request.redact.iter().chain(own)),
             limit: request.output_limit,
             forwarded: 0,
             full: false,

@@ -58,6 +58,8 @@ impl Bubblewrap {
         let Enclosed { program, args, env, dir, view } = inside;
         let home = home::create(&view.home)?;
         let kept = home::fill(&home, view.home_files, view.kept.as_deref(), &self.host)?;
+        home::put_secrets(&home, &view.secrets)?;
+        let wiped = (!view.secrets.is_empty()).then(|| home.clone());
         let proxy = self.proxy(&view)?;
         let program = Program::find(&program, |path| self.shows(path), &self.config.hide)?;
 
@@ -99,7 +101,7 @@ impl Bubblewrap {
         let mut command = Command::new(&self.program);
         command.args(mounts.args).env_clear().envs(self.environment(env, &home)).current_dir("/");
         let watch = Watch::new(self.config.limits, vec![dir, home]);
-        Ok((command, Guard { watch, proxy }))
+        Ok((command, Guard { watch, proxy, wiped }))
     }
 
     /// None where the network is open.

@@ -4,12 +4,14 @@
 //! Copies, because an engine writes to its own settings, and a job must not write to the operator's.
 
 use std::ffi::OsString;
-use std::fs::DirBuilder;
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::engines::HostEnvironment;
+use giga_domain::SecretPlace;
+
+use crate::engines::{HostEnvironment, JobSecret};
 
 /// A folder of the operator's home that belongs to an engine.
 #[derive(Debug, Clone, Copy)]
@@ -86,6 +88,25 @@ pub(super) fn fill(
     Ok(bound)
 }
 
+/// Secrets that a job wants as files, for its owner alone. The home is new: nothing in it was put there by the job, so no
+/// link leads out of it. One takes the place of what the engine was given under that name.
+pub(super) fn put_secrets(home: &Path, secrets: &[JobSecret]) -> io::Result<()> {
+    for secret in secrets {
+        let SecretPlace::File(path) = &secret.place else { continue };
+        let path = home.join(path);
+        if let Some(folder) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        file.write_all(&secret.value)?;
+    }
+    Ok(())
+}
+
 fn source(file: &HomeFile, host: &HostEnvironment) -> Option<PathBuf> {
     let named = file.variable.and_then(|(name, below)| Some(Path::new(host.get(name)?).join(below)));
     named.or_else(|| Some(Path::new(host.get("HOME")?).join(file.folder)))
@@ -118,6 +139,24 @@ mod tests {
         assert_eq!(bound, [(run.path().join("kept/.tool/sessions"), home.join(".tool/sessions"))]);
         let second = create(&run.path().join("home")).unwrap();
         assert_eq!(second, run.path().join("home-2"), "a home that was used is not used again");
+    }
+
+    #[test]
+    fn secrets_are_for_their_owner_alone() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join(".npmrc"), "the engine's").unwrap();
+        let secret = |path: &str| JobSecret {
+            name: "KEY".parse().unwrap(),
+            place: SecretPlace::File(path.to_owned()),
+            value: b"hunter22".to_vec().into(),
+        };
+        put_secrets(home.path(), &[secret(".npmrc"), secret(".aws/credentials")]).unwrap();
+        for path in [".npmrc", ".aws/credentials"] {
+            let path = home.path().join(path);
+            assert_eq!(std::fs::read(&path).unwrap(), b"hunter22");
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        assert_eq!(home.path().join(".aws").metadata().unwrap().permissions().mode() & 0o777, 0o700);
     }
 
     #[test]

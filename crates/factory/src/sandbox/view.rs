@@ -9,6 +9,7 @@ use tokio::process::Command;
 use super::home::HomeFile;
 use super::network::{HostRule, Proxy};
 use super::watch::Watch;
+use crate::engines::JobSecret;
 
 /// What a process is shown beside the system and its work tree. Says nothing where there is no sandbox.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +20,8 @@ pub(crate) struct View {
     pub(crate) home_files: &'static [HomeFile],
     /// Where a job's sessions are kept between its runs.
     pub(crate) kept: Option<PathBuf>,
+    /// Those that are wanted as files go into the home, which goes when the process does.
+    pub(crate) secrets: Vec<JobSecret>,
     /// Read-only, at their own paths: objects that the work tree borrows, the run's prompt.
     pub(crate) read: Vec<PathBuf>,
     /// What it cannot do without, where the network is not open.
@@ -41,6 +44,8 @@ pub(crate) struct Enclosed {
 pub(crate) struct Guard {
     pub(crate) watch: Watch,
     pub(crate) proxy: Option<Proxy>,
+    /// The private home, where secrets were in it or could have been put there.
+    pub(crate) wiped: Option<PathBuf>,
 }
 
 impl Enclosed {

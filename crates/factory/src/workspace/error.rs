@@ -26,6 +26,9 @@ pub enum WorkspaceError {
     /// Another epoch of this job wrote after us, so this holder is fenced whether it knows it or not.
     #[error("job {job} was taken over: epoch {ours} is older than {theirs}, which the origin already has")]
     Superseded { job: JobId, ours: Epoch, theirs: Epoch },
+    /// A secret of the job is in it, or nobody can tell.
+    #[error("the result is not pushed: {0}")]
+    KeptBack(String),
     #[error("the work folder of job {job}, epoch {epoch}, is in use")]
     InUse { job: JobId, epoch: Epoch },
     #[error("git failed at {action}: {detail}")]
@@ -53,13 +56,17 @@ impl WorkspaceError {
     pub const fn fail_reason(&self) -> FailReason {
         match self {
             Self::Refused { .. } | Self::UnknownRepo(_) => FailReason::CapabilityMismatch,
+            Self::KeptBack(_) => FailReason::Secret,
             _ => FailReason::Infrastructure,
         }
     }
 
     /// Whether another attempt, here or elsewhere, could end differently.
     pub const fn is_retryable(&self) -> bool {
-        !matches!(self, Self::Refused { .. } | Self::Superseded { .. } | Self::PushRefused { .. })
+        !matches!(
+            self,
+            Self::Refused { .. } | Self::Superseded { .. } | Self::PushRefused { .. } | Self::KeptBack(_)
+        )
     }
 }
 

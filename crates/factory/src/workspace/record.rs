@@ -159,6 +159,15 @@ impl Slot {
         self.put("spend.json", note)
     }
 
+    /// The run in the folder was given secrets.
+    pub(crate) fn write_secrets(&self) -> Result<(), WorkspaceError> {
+        self.put("secrets.json", &true)
+    }
+
+    pub(crate) fn had_secrets(&self) -> bool {
+        self.folder.join("secrets.json").exists()
+    }
+
     /// Whole or not at all.
     fn put(&self, name: &str, content: &impl Serialize) -> Result<(), WorkspaceError> {
         let path = self.folder.join(name);

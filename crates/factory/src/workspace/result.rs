@@ -80,6 +80,8 @@ impl Worktree {
             Some("it was not asked for".to_owned())
         } else if self.is_quarantined() {
             Some("the work is in quarantine".to_owned())
+        } else if let Some(objection) = self.objection(&commit).await? {
+            Some(objection)
         } else {
             let holder = (self.job(), self.epoch());
             let pushed = match self.mirror.push_large_files(&commit, self.path()).await {
@@ -208,6 +210,9 @@ impl Worktree {
         if self.is_quarantined() {
             let rule = "the work is in quarantine and stays on this host";
             return Err(WorkspaceError::refused("branch", &result.branch, rule));
+        }
+        if let Some(objection) = self.objection(&result.commit).await? {
+            return Err(WorkspaceError::KeptBack(objection));
         }
         self.mirror.push_large_files(&result.commit, self.path()).await?;
         let target = PushTarget::Result { job: self.job(), epoch: self.epoch() };

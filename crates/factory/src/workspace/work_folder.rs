@@ -91,10 +91,10 @@ impl Workspace {
     pub(crate) fn adopt_locked(&self, slot: Slot, lock: FileLock) -> Result<WorkFolder, WorkspaceError> {
         let Some(names) = slot.repos() else {
             let tree = self.adopt_at(slot.clone(), Some(lock))?;
-            return Ok(WorkFolder::single(slot, tree));
+            return Ok(WorkFolder::single(slot, tree).as_left());
         };
         let trees = names.iter().map(|name| self.adopt_at(slot.of(name), None)).collect::<Result<_, _>>()?;
-        Ok(WorkFolder { slot, names, trees, lock: Some(lock) })
+        Ok(WorkFolder { slot, names, trees, lock: Some(lock) }.as_left())
     }
 }
 
@@ -128,6 +128,25 @@ fn in_repo(checkpoint: &Checkpoint, name: &str) -> Option<Checkpoint> {
 impl WorkFolder {
     fn single(slot: Slot, tree: Worktree) -> Self {
         Self { slot, names: Vec::new(), trees: vec![tree], lock: None }
+    }
+
+    /// Whoever finds the folder does not know the secrets that its run was given.
+    fn as_left(self) -> Self {
+        if self.slot.had_secrets() {
+            self.trees.iter().for_each(|tree| tree.kept_back.forget());
+        }
+        self
+    }
+
+    pub(super) fn note_secrets(&self) -> Result<(), WorkspaceError> {
+        self.slot.write_secrets()
+    }
+
+    pub(super) fn commits_of<'a>(
+        &'a self,
+        result: &'a RunResult,
+    ) -> impl Iterator<Item = (&'a Worktree, &'a CommitId)> {
+        result.commits.iter().map(|(at, result)| (&self.trees[*at], &result.commit))
     }
 
     /// Where the engine works: in the repository, or above all of them.

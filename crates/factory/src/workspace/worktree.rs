@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use giga_domain::{Epoch, JobId};
 
 use super::error::WorkspaceError;
+use super::keep_back::KeptBack;
 use super::lock::FileLock;
 use super::mirror::Mirror;
 use super::policy::RepoSource;
@@ -25,6 +26,7 @@ pub struct Worktree {
     pub(crate) started_from: Option<CommitId>,
     start: Start,
     quarantined: AtomicBool,
+    pub(crate) kept_back: KeptBack,
     /// One snapshot at a time; what the last one saved.
     pub(crate) saved: tokio::sync::Mutex<LastSaved>,
     /// Of one of several repositories the whole folder's holder has it.
@@ -64,6 +66,7 @@ impl Worktree {
             started_from: Record::commit(record.started_from.as_ref())?,
             start: record.start,
             quarantined: AtomicBool::new(record.quarantined),
+            kept_back: KeptBack::default(),
             saved: tokio::sync::Mutex::new(saved),
             lock,
         })

@@ -11,6 +11,7 @@ use giga_coordinator::{Coordinator, Options, Ports};
 use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::{Actor, FactoryId, Holder, HolderAction, Job, JobId, OperatorAction, RunReport};
 use giga_factory::folder::{self, FolderConfig, FolderEvent, Place};
+use giga_ports::NoSecretKeys;
 use giga_server::ServerOptions;
 use giga_store::{BatchStore, MemoryBackend, MemoryTopics, Tuning};
 use giga_testkit::effects::Recorded;
@@ -45,6 +46,7 @@ impl World {
             logs: Arc::new(FolderLogs::new(temp.path().join("logs"))),
             artifacts: Arc::new(ObjectArtifacts::folder(&temp.path().join("artifacts")).unwrap()),
             effects: Arc::new(Recorded::default()),
+            secret_keys: Arc::new(NoSecretKeys),
         };
         let coordinator = Coordinator::start(ports, Options::default()).await.unwrap();
         let admin = coordinator.new_admin().await.unwrap().reveal().to_owned();

@@ -10,6 +10,7 @@ mod job;
 mod people;
 mod product;
 mod sandbox;
+mod secret;
 mod topic;
 mod web;
 
@@ -33,6 +34,7 @@ pub(crate) use product::{
     ProfileCommand, SetBudgetArgs, SetProductArgs,
 };
 pub(crate) use sandbox::{SandboxCommand, TryArgs};
+pub(crate) use secret::{SecretCommand, SetSecretArgs};
 use strum::VariantArray;
 pub(crate) use topic::{EnqueueArgs, PauseTopicArgs, TopicArg, TopicCommand, TopicJobsArgs};
 pub(crate) use web::WebArgs;
@@ -197,6 +199,9 @@ A review is signed with the label of your token; admins can review for somebody 
     /// Manage profiles: personas and defaults that manifests can refer to
     #[command(subcommand)]
     Profile(ProfileCommand),
+    /// Set, list, remove and rotate secrets that jobs can be given
+    #[command(subcommand)]
+    Secret(SecretCommand),
     /// Send events to your own endpoints
     #[command(subcommand)]
     Webhook(WebhookCommand),
@@ -305,6 +310,9 @@ pub(crate) struct UpArgs {
     /// [env: GIGA_ARTIFACTS] [default: DIR]
     #[arg(long, value_name = "PLACE")]
     pub(crate) artifacts: Option<String>,
+    /// File with the keys that secrets of jobs are encrypted with [env: GIGA_SECRETS_KEY] [default: DIR/secrets.key]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secrets_key: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) work: WorkArgs,
     #[command(flatten)]
@@ -373,6 +381,10 @@ pub(crate) struct ServeArgs {
     /// [env: GIGA_ARTIFACTS] [default: DIR]
     #[arg(long, value_name = "PLACE")]
     pub(crate) artifacts: Option<String>,
+    /// File with the keys that secrets of jobs are encrypted with; the same for all coordinators of a PostgreSQL database
+    /// [env: GIGA_SECRETS_KEY] [default: DIR/secrets.key for the embedded store, else none]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secrets_key: Option<PathBuf>,
     /// Address to listen on; port 0 picks a free port [env: GIGA_LISTEN] [default: 127.0.0.1:7717]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,

@@ -20,6 +20,7 @@ mod product;
 mod profile;
 mod review;
 mod sandbox;
+mod secret;
 mod settings;
 mod token;
 mod top;
@@ -50,6 +51,7 @@ pub(crate) async fn run(command: Command, settings: Settings) -> Done {
         Command::Budget(command) => budget::run(command, &context).await,
         Command::Product(command) => product::run(command, &context).await,
         Command::Profile(command) => profile::run(command, &context).await,
+        Command::Secret(command) => secret::run(command, &context).await,
         Command::Webhook(command) => effects::webhook(command, &context).await,
         Command::Effects(command) => effects::effects(command, &context).await,
         Command::Tracker(command) => effects::tracker(command, &context).await,

@@ -31,6 +31,7 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
             given.extend(tls(&args.tls));
             given.push((Key::Factories, args.factories.clone()));
             given.push((Key::Artifacts, args.artifacts.clone()));
+            given.push((Key::SecretsKey, path(args.secrets_key.as_ref())));
             given.extend(work(&args.work));
             given.extend(outside(&args.outside));
             given.extend(sign_in(&args.sign_in));
@@ -43,6 +44,7 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
             given.extend(tls(&args.tls));
             given.push((Key::Store, args.store.clone()));
             given.push((Key::Artifacts, args.artifacts.clone()));
+            given.push((Key::SecretsKey, path(args.secrets_key.as_ref())));
             given.push((Key::Broker, args.broker.clone()));
         }
         Command::Factory(FactoryCommand::Run(args)) => {

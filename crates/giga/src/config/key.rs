@@ -29,6 +29,7 @@ pub(crate) enum Key {
     Store,
     Broker,
     Artifacts,
+    SecretsKey,
     Log,
     LogFormat,
     Factories,
@@ -103,7 +104,7 @@ impl ForgeKey {
 }
 
 impl Key {
-    const PLAIN: [Self; 50] = [
+    const PLAIN: [Self; 51] = [
         Self::Url,
         Self::TokenFile,
         Self::AllowPlainHttp,
@@ -129,6 +130,7 @@ impl Key {
         Self::Store,
         Self::Broker,
         Self::Artifacts,
+        Self::SecretsKey,
         Self::Log,
         Self::LogFormat,
         Self::Factories,
@@ -220,6 +222,7 @@ impl Key {
             Self::Store => ("store", "--store", "GIGA_STORE"),
             Self::Broker => ("broker", "--broker", "GIGA_BROKER"),
             Self::Artifacts => ("artifacts", "--artifacts", "GIGA_ARTIFACTS"),
+            Self::SecretsKey => ("secrets-key", "--secrets-key", "GIGA_SECRETS_KEY"),
             Self::Log => ("log", "--log", "GIGA_LOG"),
             Self::LogFormat => ("log-format", "--log-format", "GIGA_LOG_FORMAT"),
             Self::Factories => ("factories", "--factories", "GIGA_FACTORIES"),
@@ -293,7 +296,7 @@ impl Key {
 
     /// A relative path in giga.toml is relative to that file.
     pub(crate) const fn is_path(self) -> bool {
-        matches!(self, Self::TokenFile | Self::CaCert | Self::TlsCert | Self::TlsKeyFile)
+        matches!(self, Self::TokenFile | Self::CaCert | Self::TlsCert | Self::TlsKeyFile | Self::SecretsKey)
             || matches!(self, Self::Data | Self::Base | Self::Repos | Self::OidcClientSecretFile)
             || matches!(self, Self::Tracker(_, TrackerKey::TokenFile))
             || matches!(self, Self::Forge(_, ForgeKey::TokenFile | ForgeKey::SecretFile))

@@ -223,6 +223,11 @@ impl Settings {
         if origin == Origin::Default { data.display().to_string() } else { value }
     }
 
+    /// Where the keys for secrets are, if somebody says so.
+    pub(crate) fn secrets_key(&self) -> Option<PathBuf> {
+        self.get(Key::SecretsKey).map(|set| PathBuf::from(set.value))
+    }
+
     /// What the tools of the clouds would read, for a bucket.
     pub(crate) fn cloud_variables() -> Vec<(String, String)> {
         let of_a_cloud = |name: &str| ["AWS_", "AZURE_", "GOOGLE_"].iter().any(|c| name.starts_with(c));

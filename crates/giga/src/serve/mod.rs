@@ -6,6 +6,7 @@
 mod data;
 mod local;
 mod room;
+mod secret_keys;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Options, Ports};
 use giga_domain::FeedPos;
 use giga_ports::store::{ShareKey, StoreReads};
-use giga_ports::{Randomness as _, StoreError};
+use giga_ports::{Randomness as _, SecretKeys, StoreError};
 use giga_server::{AcmeOptions, Listener, ServerOptions, SignIn, Tls};
 use giga_store::Tuning;
 use tokio::net::TcpListener;
@@ -31,6 +32,7 @@ use data::DataFolder;
 use local::{LocalFactories, Plan};
 
 pub(crate) use data::AdminToken;
+pub(crate) use secret_keys::in_folder as secret_keys_in;
 
 /// As a service: logs, and the ready line.
 pub(crate) async fn serve(settings: &Settings) -> Result<(), CliError> {
@@ -88,8 +90,9 @@ async fn start_and_serve(
         () = shutdown.cancelled() => return Ok(()),
     };
     let place = settings.artifacts_in(folder.path());
+    let keys = secret_keys::secret_keys(settings, store, folder.path());
     let coordinator = tokio::select! {
-        started = start(store, broker, &place, settings.outside()?) => started?,
+        started = start(store, broker, &place, settings.outside()?, keys) => started?,
         () = shutdown.cancelled() => return Ok(()),
     };
     let token = folder.keep_admin_token(&coordinator).await?;
@@ -269,6 +272,7 @@ pub(crate) async fn start(
     broker: &str,
     place: &str,
     outside: giga_effects::Config,
+    secret_keys: Arc<dyn SecretKeys>,
 ) -> Result<Arc<Coordinator>, CliError> {
     let (clock, random) = (Arc::new(SteadyClock::new()), Arc::new(SystemRandomness));
     let broker = if broker == Settings::EMBEDDED_BROKER {
@@ -301,6 +305,7 @@ pub(crate) async fn start(
             logs: places.logs,
             artifacts: places.artifacts,
             effects: Arc::new(effects.with_marker_key(marker_key)),
+            secret_keys,
         };
         Coordinator::start(ports, Options::default()).await
     };

@@ -29,6 +29,7 @@ mod mask;
 mod profile;
 mod python;
 mod sandbox;
+mod secrets;
 mod shipping;
 mod sign_in;
 mod start_stop;

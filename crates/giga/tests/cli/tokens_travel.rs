@@ -106,6 +106,7 @@ fn a_project_opens_nothing() {
         "data = \"bait\"",
         "allow-plain-http = true",
         "ca-cert = \"mine.pem\"",
+        "secrets-key = \"mine\"",
     ] {
         let name = setting.split(' ').next().unwrap();
         home.write("giga.toml", setting);

@@ -1,6 +1,8 @@
 //! Errors in the store's own words. Which HTTP status each gets is decided elsewhere, last.
 
-use giga_domain::{ArtifactId, EffectId, FactoryId, JobId, ProductId, Refusal, Rev, Term, TokenId};
+use giga_domain::{
+    ArtifactId, EffectId, FactoryId, JobId, ProductId, Refusal, Rev, SecretName, Term, TokenId,
+};
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -36,6 +38,11 @@ pub enum StoreError {
     RepoOwned { repo: String, owner: ProductId },
     #[error("there are {0} webhooks for it already; remove one first")]
     TooManyWebhooks(usize),
+    /// Somebody else set it meanwhile.
+    #[error("the secret {0} was changed by somebody else just now")]
+    SecretChanged(SecretName),
+    #[error("the product has {0} secrets already; remove one first")]
+    TooManySecrets(usize),
     #[error("there is no effect {0}")]
     NoSuchEffect(EffectId),
     #[error("factory {0} is already enrolled")]

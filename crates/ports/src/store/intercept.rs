@@ -15,7 +15,7 @@ use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
     Artifact, ArtifactId, Budget, Charge, Effect, EffectId, EffectReceiver, Event, EventSeq, Factory,
     FactoryId, FeedPos, Job, JobId, Leadership, Offer, Product, ProductId, Profile, RequestId, Run,
-    Timestamp, Usd, Webhook,
+    SealedSecret, Secret, SecretName, Timestamp, Usd, Webhook,
 };
 use serde_json::Value;
 use tokio::sync::watch;
@@ -72,6 +72,7 @@ pub trait InterceptReads: Send + Sync {
     budgets::budgets!(reads);
     outbox::outbox!(reads);
     registry::registry!(reads);
+    secrets::secrets!(reads);
     events::events!(reads);
 }
 
@@ -97,6 +98,7 @@ pub trait Intercept: InterceptReads {
     budgets::budgets!(writes);
     outbox::outbox!(writes);
     registry::registry!(writes);
+    secrets::secrets!(writes);
     events::events!(writes);
 }
 

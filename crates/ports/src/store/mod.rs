@@ -26,6 +26,7 @@ mod jobs;
 mod merges;
 mod outbox;
 mod registry;
+mod secrets;
 mod tokens;
 
 pub use error::StoreError;
@@ -43,6 +44,7 @@ pub use jobs::*;
 pub use merges::*;
 pub use outbox::*;
 pub use registry::*;
+pub use secrets::*;
 pub use tokens::*;
 
 use giga_domain::FeedPos;
@@ -59,6 +61,7 @@ pub trait Store:
     + BudgetStore
     + OutboxStore
     + RegistryStore
+    + SecretStore
     + EventStore
 {
     /// Everything that only looks.
@@ -83,6 +86,7 @@ pub trait StoreReads:
     + BudgetReads
     + OutboxReads
     + RegistryReads
+    + SecretReads
     + EventReads
 {
 }
@@ -98,6 +102,7 @@ impl<T> StoreReads for T where
         + BudgetReads
         + OutboxReads
         + RegistryReads
+        + SecretReads
         + EventReads
 {
 }

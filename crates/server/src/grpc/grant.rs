@@ -106,6 +106,7 @@ fn spec(manifest: Manifest) -> v1::Spec {
         retry: _,
         retry_on: _,
         verify,
+        secrets,
         review: _,
         ship: _,
         concurrency: _,
@@ -116,7 +117,16 @@ fn spec(manifest: Manifest) -> v1::Spec {
     let budget = v1::BudgetCaps { usd_micros: usd.map(Usd::micros), tokens, wall_ms };
     // What goes into a branch is made on it, unless the manifest says otherwise.
     let base = base.or(target);
-    v1::Spec { repo, engine, script, verify, budget: Some(budget), base, more_repos }
+    v1::Spec {
+        repo,
+        engine,
+        script,
+        verify,
+        budget: Some(budget),
+        base,
+        more_repos,
+        has_secrets: !secrets.is_empty(),
+    }
 }
 
 fn checkpoint_message(checkpoint: Checkpoint) -> v1::Checkpoint {

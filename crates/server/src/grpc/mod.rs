@@ -93,9 +93,12 @@ impl From<Problem> for Status {
             Code::IdempotencyConflict | Code::FactoryExists | Code::FactoryInUse | Code::RepoOwned => {
                 Grpc::AlreadyExists
             }
-            Code::IllegalTransition | Code::LogGap | Code::NoHeartbeat | Code::Unroutable => {
-                Grpc::FailedPrecondition
-            }
+            Code::IllegalTransition
+            | Code::LogGap
+            | Code::NoHeartbeat
+            | Code::Unroutable
+            | Code::NoSecret
+            | Code::SecretKey => Grpc::FailedPrecondition,
             Code::PayloadTooLarge | Code::TooManyRequests | Code::StorageFull => Grpc::ResourceExhausted,
             Code::RangeNotSatisfiable => Grpc::OutOfRange,
             Code::Internal => Grpc::Internal,

@@ -20,6 +20,7 @@ pub(crate) mod links;
 pub(crate) mod products;
 pub(crate) mod profiles;
 pub(crate) mod sign_in;
+pub(crate) mod secrets;
 pub(crate) mod submit;
 pub(crate) mod tokens;
 pub(crate) mod topics;

@@ -23,6 +23,7 @@ fn words(route: &Route, job: JobId, epoch: u64) -> (String, Value) {
         }),
         "patchJob" => json!({"leaseEpoch": epoch, "stage": "testing", "checkpoint": checkpoint}),
         "reportJob" => json!({"leaseEpoch": epoch, "report": {"tokens": 7}, "checkpoint": checkpoint}),
+        "getJobSecrets" => json!({"leaseEpoch": epoch}),
         "renewLease" => json!({"leaseEpoch": epoch, "spend": spend}),
         "releaseLease" => json!({"leaseEpoch": epoch, "checkpoint": checkpoint, "spend": spend}),
         unknown => panic!("{unknown} writes as a holder and has no fence test"),

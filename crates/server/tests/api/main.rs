@@ -32,6 +32,7 @@ mod readers;
 mod remedies;
 mod reviews;
 mod room;
+mod secrets;
 mod sight;
 mod site;
 mod strangers;

@@ -18,8 +18,18 @@ use crate::walk::{Things, Who, credentials, sample};
 use crate::world::{World, actor};
 
 /// What the names of the hidden products hold, by kind.
-const WORDS: [&str; 9] =
-    ["prodzor", "faczor", "repozor", "jobzor", "topiczor", "capzor", "profilezor", "hookzor", "keyzor"];
+const WORDS: [&str; 10] = [
+    "prodzor",
+    "faczor",
+    "repozor",
+    "jobzor",
+    "topiczor",
+    "capzor",
+    "profilezor",
+    "hookzor",
+    "keyzor",
+    "secretzor",
+];
 
 const SCOPED: [Who; 6] = [
     Who::User(Role::Viewer),
@@ -103,6 +113,8 @@ async fn hide(world: &World, dice: &Dice) -> Hidden {
         }
         ids.push(world.dead_topic_job(product.as_str(), &format!("topiczor-{number}")).await.to_string());
         world.profile(product.as_str(), &format!("profilezor-{number}"), "engine: shell\n").await;
+        let (name, value) = (format!("SECRETZOR_{number}").parse().unwrap(), b"the value".to_vec().into());
+        world.coordinator.set_secret(product.clone(), name, value, actor()).await.unwrap();
         let put = world.call(Method::PUT, &format!("/api/fleet/budgets/{product}")).token(&world.admin);
         put.json(json!({"ceilings": {"day": 5}, "jobUsd": 1})).gives(200).await;
         let hook = json!({"url": format!("https://hookzor-{number}.example.com/"), "productId": product});

@@ -96,6 +96,9 @@ impl Things {
             world.coordinator.issue_token(Role::Viewer, products, String::new(), crate::world::actor());
         let topic_job = world.dead_topic_job(product, "mail").await.to_string();
         world.profile(product, "coder", "engine: shell\n").await;
+        let (of, name) = (product.parse().unwrap(), "API_KEY".parse().unwrap());
+        let value = b"the value".to_vec().into();
+        world.coordinator.set_secret(of, name, value, crate::world::actor()).await.unwrap();
         let (webhook, effect) = world.webhook(product).await;
         let tracked = world.tracked(product, 1).await.id;
         // So that nobody claims it.
@@ -227,6 +230,10 @@ pub(crate) fn sample(route: &Route, things: &Things) -> Sample {
         "setBudget" => ("", Some(json!({"ceilings": {"day": 5}})), 200),
         "correctBudget" => ("", Some(json!({"usd": -0.5, "reason": "refunded"})), 200),
         "setProduct" => ("", Some(json!({"share": 2})), 200),
+        "listSecrets" | "rotateSecrets" => ("", None, 200),
+        "setSecret" => ("", Some(json!("the value")), 200),
+        "removeSecret" => ("", None, 204),
+        "getJobSecrets" => (held.as_str(), Some(epoch), 200),
         "addProfile" => ("", Some(json!({"personaMd": "Be brief."})), 200),
         "requestReview" => (held.as_str(), Some(json!({"quorum": 2})), 200),
         "enqueueTopicJobs" => ("", Some(json!({"payload": {"to": "ana"}})), 201),
@@ -252,6 +259,7 @@ pub(crate) fn sample(route: &Route, things: &Things) -> Sample {
     let name = match (about_topics, about_profiles) {
         (true, _) => "mail",
         (_, true) => "coder",
+        _ if route.path.contains("/secrets") => "API_KEY",
         _ => "strict",
     };
     let path = route

@@ -22,6 +22,7 @@ use giga_ports::topics::Settle;
 use giga_server::{ServerOptions, serve};
 use giga_store::{BatchStore, MemoryBackend, MemoryTopics, Tuning};
 use giga_testkit::effects::Recorded;
+use giga_testkit::secret_keys::TestSecretKeys;
 use giga_testkit::{ManualClock, SeededRandomness};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -37,6 +38,7 @@ pub(crate) struct World {
     pub(crate) coordinator: Arc<Coordinator>,
     /// The world outside.
     pub(crate) outside: Arc<Recorded>,
+    pub(crate) secret_keys: Arc<TestSecretKeys>,
     pub(crate) url: String,
     pub(crate) http: reqwest::Client,
     pub(crate) shutdown: CancellationToken,
@@ -68,6 +70,7 @@ impl World {
         let random = Arc::new(SeededRandomness::new(11));
         let folder = tempfile::tempdir().unwrap();
         let outside = Arc::new(Recorded::default());
+        let secret_keys = Arc::new(TestSecretKeys::default());
         let ports = Ports {
             store: store.clone(),
             topics: Arc::new(MemoryTopics::new(clock.clone())),
@@ -77,6 +80,7 @@ impl World {
             logs: Arc::new(FolderLogs::new(folder.path().join("logs"))),
             artifacts: Arc::new(ObjectArtifacts::folder(&folder.path().join("artifacts")).unwrap()),
             effects: outside.clone(),
+            secret_keys: secret_keys.clone(),
         };
         let coordinator = Coordinator::start(ports, Options::default()).await.unwrap();
         let admin = coordinator.new_admin().await.unwrap().reveal().to_owned();
@@ -85,7 +89,7 @@ impl World {
         let shutdown = CancellationToken::new();
         let server = tokio::spawn(serve(coordinator.clone(), listener, options, shutdown.clone()));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { clock, store, coordinator, outside, url, http, shutdown, server, admin, folder }
+        Self { clock, store, coordinator, outside, secret_keys, url, http, shutdown, server, admin, folder }
     }
 
     pub(crate) fn call(&self, method: Method, path: &str) -> Call {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_coordinator::{Coordinator, Options, Ports};
-use giga_ports::StoreError;
+use giga_ports::{NoSecretKeys, StoreError};
 use giga_store::{BatchStore, Tuning};
 use tokio::task::JoinSet;
 
@@ -61,6 +61,7 @@ impl Cluster {
             logs: blobs.clone(),
             artifacts: blobs,
             effects: Arc::new(NodeEffects::new(world.clone(), self.prng.fork())),
+            secret_keys: Arc::new(NoSecretKeys),
         };
         let options = Options {
             sweep_every: world.scenario.sweep,

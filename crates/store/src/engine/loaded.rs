@@ -9,11 +9,14 @@ use giga_domain::{
 };
 use serde_json::Value;
 
-use super::{BudgetRow, EffectNeeds, EffectsLoaded, GraphLoaded, GraphNeeds, RegistryLoaded, RegistryNeeds};
+use super::{
+    BudgetRow, EffectNeeds, EffectsLoaded, GraphLoaded, GraphNeeds, RegistryLoaded, RegistryNeeds,
+    SecretsLoaded,
+};
 
 /// Sets are sorted: a backend locks rows in this order, so that two batches can never wait for each other.
 /// The order between kinds is jobs, concurrency keys, budgets, factories, tokens, flags, the leader,
-/// products, profiles, webhooks, effects, queue states, the feed.
+/// products, profiles, secrets, webhooks, effects, queue states, the feed.
 /// Unsent offers stand outside of it: nobody ever waits for one.
 #[derive(Debug, Default)]
 pub struct Needs {
@@ -46,6 +49,8 @@ pub struct Needs {
     /// Who leads. Locked, so that a term which is found current stays so until commit.
     pub leader: bool,
     pub registry: RegistryNeeds,
+    /// Every secret of these products. Locked, so that versions follow each other.
+    pub secrets: BTreeSet<ProductId>,
     pub effects: EffectNeeds,
     /// The jobs with the longest-expired leases, at most so many, and when the next lease ends after these.
     pub expired: usize,
@@ -84,6 +89,7 @@ pub struct Loaded {
     /// Who led last; it may be over.
     pub leader: Option<Leadership>,
     pub registry: RegistryLoaded,
+    pub secrets: SecretsLoaded,
     pub effects: EffectsLoaded,
     pub expired: Vec<JobId>,
     /// The earliest expiry among the leases that are not in `expired`.

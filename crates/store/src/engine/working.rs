@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::effects::Effects;
 use super::money::Money;
 use super::registry::Registry;
+use super::secrets::Secrets;
 use super::writes::{JobInsert, LeaseRow, PendingEvent, RunWrite, Writes};
 use super::{Loaded, Needs};
 
@@ -36,6 +37,7 @@ pub struct Working {
     offers: BTreeMap<JobId, Waiting>,
     pub(super) money: Money,
     pub(super) registry: Registry,
+    pub(super) secrets: Secrets,
     pub(super) effects: Effects,
     writes: Writes,
 }
@@ -45,6 +47,7 @@ impl Working {
         Self {
             money: Money::new(std::mem::take(&mut loaded.budgets), std::mem::take(&mut loaded.corrected)),
             registry: Registry::new(std::mem::take(&mut loaded.registry)),
+            secrets: Secrets::new(std::mem::take(&mut loaded.secrets)),
             effects: Effects::new(std::mem::take(&mut loaded.effects)),
             loaded,
             dirty: BTreeSet::new(),
@@ -337,6 +340,7 @@ impl Working {
         let mut writes = self.writes;
         (writes.put_budgets, writes.insert_charges) = self.money.into_writes();
         writes.registry = self.registry.into_writes();
+        writes.secrets = self.secrets.into_writes();
         writes.effects = self.effects.into_writes();
         let mut jobs: HashMap<JobId, Job> = self.loaded.jobs;
         for id in &self.leases {

@@ -10,7 +10,7 @@ use giga_domain::{
 use giga_ports::store::Waiting;
 use serde_json::Value;
 
-use super::{BudgetRow, ChargeRow, EffectWrites, GraphWrites, RegistryWrites};
+use super::{BudgetRow, ChargeRow, EffectWrites, GraphWrites, RegistryWrites, SecretWrites};
 
 #[derive(Debug, Default)]
 pub struct Writes {
@@ -47,6 +47,7 @@ pub struct Writes {
     /// At most one per job.
     pub put_offers: Vec<Waiting>,
     pub registry: RegistryWrites,
+    pub secrets: SecretWrites,
     pub effects: EffectWrites,
     pub graph: GraphWrites,
     /// To be added, by product and stage.
@@ -79,6 +80,7 @@ impl Writes {
             && self.put_offers.is_empty()
             && self.retire_jobs.is_empty()
             && self.registry.is_empty()
+            && self.secrets.is_empty()
             && self.effects.is_empty()
             && self.graph.is_empty()
             && self.queue.is_empty()

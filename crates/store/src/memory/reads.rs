@@ -8,13 +8,13 @@ use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
     Artifact, ArtifactId, Budget, Charge, Effect, EffectId, EffectReceiver, Event, EventSeq, Factory,
     FactoryId, FeedPos, Job, JobId, JobKind, Leadership, Product, ProductId, Profile, RequestId, Run,
-    Timestamp, Usd, Webhook,
+    SealedSecret, Secret, SecretName, Timestamp, Usd, Webhook,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{
     ArtifactReads, BudgetReads, DispatchReads, EffectCounts, EffectFilter, EventReads, FactoryReads,
     GraphReads, HealthReads, HistoryOf, JobFilter, JobReads, JobText, OutboxReads, QueueState, RegistryReads,
-    SpendBucket, SubtreeTotals, TokenReads, Waiting,
+    SecretReads, SpendBucket, SubtreeTotals, TokenReads, Waiting,
 };
 use serde_json::Value;
 
@@ -257,6 +257,23 @@ impl OutboxReads for MemoryBackend {
 
     async fn effect_counts(&self) -> Result<EffectCounts> {
         Ok(self.tables().effects.counts())
+    }
+}
+
+#[async_trait]
+impl SecretReads for MemoryBackend {
+    async fn secrets(&self, product: &ProductId) -> Result<Vec<Secret>> {
+        let tables = self.tables();
+        let own = tables.secrets.values().filter(|sealed| sealed.secret.product == *product);
+        Ok(own.map(|sealed| sealed.secret.clone()).collect())
+    }
+
+    async fn sealed_secret(&self, product: &ProductId, name: &SecretName) -> Result<Option<SealedSecret>> {
+        Ok(self.tables().secrets.get(&(product.clone(), name.clone())).cloned())
+    }
+
+    async fn all_secrets(&self) -> Result<Vec<Secret>> {
+        Ok(self.tables().secrets.values().map(|sealed| sealed.secret.clone()).collect())
     }
 }
 

@@ -29,6 +29,7 @@ pub(crate) const SQLITE: &[Migration] = &[
     Migration { version: 7, name: "shipping", sql: include_str!("sqlite/0007_shipping.sql") },
     Migration { version: 8, name: "key_rotation", sql: include_str!("sqlite/0008_key_rotation.sql") },
     Migration { version: 9, name: "audit", sql: include_str!("sqlite/0009_audit.sql") },
+    Migration { version: 10, name: "secrets", sql: include_str!("sqlite/0010_secrets.sql") },
 ];
 
 pub(crate) const POSTGRES: &[Migration] = &[
@@ -45,6 +46,7 @@ pub(crate) const POSTGRES: &[Migration] = &[
     Migration { version: 7, name: "shipping", sql: include_str!("postgres/0007_shipping.sql") },
     Migration { version: 8, name: "key_rotation", sql: include_str!("postgres/0008_key_rotation.sql") },
     Migration { version: 9, name: "audit", sql: include_str!("postgres/0009_audit.sql") },
+    Migration { version: 10, name: "secrets", sql: include_str!("postgres/0010_secrets.sql") },
 ];
 
 impl Migration {

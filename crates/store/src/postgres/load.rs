@@ -11,7 +11,7 @@ use giga_ports::StoreError;
 use tokio_postgres::Row;
 
 use super::pipeline::Value;
-use super::{ClockSource, Writer, decode_all, effects, graph, registry};
+use super::{ClockSource, Writer, decode_all, effects, graph, registry, secrets};
 use crate::engine::{Loaded, Needs};
 use crate::rows::{
     self, ARTIFACTS, BUDGETS, CHARGES, FACTORIES, FLAGS, Fields, JOB_READ, JOBS, LEADER, LEASE_READ, LEASES,
@@ -170,6 +170,7 @@ async fn lock_and_look(
         pipeline.send_if(!needs.flags.is_empty(), &statements.lock_flags, || vec![texts(&needs.flags)]).await;
     let leader = pipeline.send_if(needs.leader, &statements.lock_leader, Vec::new).await;
     let registry = registry::ask(&mut pipeline, statements, &needs.registry).await;
+    let secrets = secrets::ask(&mut pipeline, statements, &needs.secrets).await;
     let effects = effects::ask(&mut pipeline, statements, &needs.effects, clock).await;
     // Last, so that no time is older than a change that a lock was waited for.
     let now = pipeline.send(&statements.now, Vec::new()).await;
@@ -207,6 +208,7 @@ async fn lock_and_look(
     loaded.flags = map(&answers.take(flags), &FLAGS, rows::flag)?;
     loaded.leader = decode_all(&answers.take(leader), &LEADER, rows::leader)?.pop().flatten();
     loaded.registry = registry.read(&mut answers)?;
+    loaded.secrets = secrets.read(&mut answers)?;
     loaded.effects = effects.read(&mut answers)?;
     keep_prunable(loaded, needs.prunable);
     Ok(())

@@ -13,6 +13,7 @@ mod persist;
 pub(crate) mod pipeline;
 pub(crate) mod readers;
 mod registry;
+mod secrets;
 mod statements;
 
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use giga_ports::StoreError;
 use tokio_postgres::Statement;
 
 use super::pipeline::{Pipeline, Value};
-use super::{Writer, decode_all, effects, graph, registry};
+use super::{Writer, decode_all, effects, graph, registry, secrets};
 use crate::engine::{Loaded, Writes};
 use crate::rows::{self, Cell, Kind, Row, RunRows, Table};
 
@@ -103,6 +103,7 @@ pub(super) async fn persist(
     put(out, &s.put_offers, &rows::OFFERS, writes.put_offers.iter().map(rows::offer_row)).await;
 
     registry::persist(out, s, &present.products, &writes.registry).await;
+    secrets::persist(out, s, &writes.secrets).await;
     effects::persist(out, s, &writes.effects).await;
     graph::persist(out, s, &writes.graph).await;
 

@@ -102,6 +102,8 @@ statements! {
         rows::PROFILES.qualified_list());
     lock_shared_keys = "LOCK TABLE secrets IN SHARE ROW EXCLUSIVE MODE";
     shared_keys = sql::select(&rows::SECRETS, "WHERE name = ANY($1)");
+    lock_job_secrets = "LOCK TABLE job_secrets IN SHARE ROW EXCLUSIVE MODE";
+    job_secrets = sql::select(&rows::JOB_SECRETS, "WHERE product_id = ANY($1)");
     lock_fan_out = sql::select(&rows::FAN_OUT, "FOR UPDATE");
     feed_head = "SELECT last_pos FROM feed";
     webhooks = sql::select(&rows::WEBHOOKS, "");
@@ -144,6 +146,9 @@ statements! {
     insert_profiles = insert(&rows::PROFILES);
     insert_shared_keys = insert(&rows::SECRETS);
     put_shared_keys = upsert(&rows::SECRETS, sql::replace_excluded);
+    put_job_secrets = upsert(&rows::JOB_SECRETS, sql::replace_excluded);
+    delete_job_secrets = "DELETE FROM job_secrets USING unnest($1::text[], $2::text[]) AS gone (product_id, name) \
+        WHERE job_secrets.product_id = gone.product_id AND job_secrets.name = gone.name";
     insert_webhooks = insert(&rows::WEBHOOKS);
     delete_webhooks = "DELETE FROM webhooks WHERE id = ANY($1)";
     move_fan_out = "UPDATE fan_out SET pos = $1";

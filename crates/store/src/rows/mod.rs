@@ -12,6 +12,7 @@ mod fleet;
 mod history;
 mod job;
 mod products;
+mod secret;
 mod topic;
 
 pub(crate) use artifact::{ARTIFACT_BYTES, ARTIFACTS, artifact, artifact_bytes, artifact_row};
@@ -35,6 +36,7 @@ pub(crate) use job::{
 pub(crate) use products::{
     PRODUCTS, PROFILES, SECRETS, product, product_row, profile, profile_row, shared_key, shared_key_row,
 };
+pub(crate) use secret::{JOB_SECRET_LABELS, JOB_SECRETS, sealed_secret, sealed_secret_row, secret};
 pub(crate) use topic::{
     TOPIC_COUNTS, TOPIC_GATES, TOPIC_JOBS, TOPIC_OWNERS, TOPIC_PLACES, TopicPlace, TopicRow, topic_counts,
     topic_job, topic_owner, topic_pause, topic_place, topic_row,

@@ -6,14 +6,14 @@ use async_trait::async_trait;
 use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
     Artifact, ArtifactId, Budget, Charge, Effect, EffectId, EffectReceiver, Event, EventSeq, Factory,
-    FactoryId, FeedPos, Job, JobId, Leadership, Product, ProductId, Profile, RequestId, Run, Stage,
-    Timestamp, Usd, Webhook,
+    FactoryId, FeedPos, Job, JobId, Leadership, Product, ProductId, Profile, RequestId, Run, SealedSecret,
+    Secret, SecretName, Stage, Timestamp, Usd, Webhook,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{
     ArtifactReads, BudgetReads, DispatchReads, EffectCounts, EffectFilter, EventReads, FactoryReads,
     GraphReads, HealthReads, HistoryOf, JobFilter, JobReads, JobText, OutboxReads, QueueState, RegistryReads,
-    SpendBucket, SubtreeTotals, TokenReads, Waiting,
+    SecretReads, SpendBucket, SubtreeTotals, TokenReads, Waiting,
 };
 use serde_json::Value;
 
@@ -335,6 +335,24 @@ impl<D: Driver> OutboxReads for SqlBackend<D> {
         let sql = format!("SELECT {pending}, {dead}, min(created_at) FROM effects WHERE due_at IS NOT NULL");
         let query = Query { sql, values: Vec::new(), table: &rows::EFFECT_COUNTS };
         Ok(self.driver.query(query, rows::effect_counts).await?.pop().unwrap_or_default())
+    }
+}
+
+#[async_trait]
+impl<D: Driver> SecretReads for SqlBackend<D> {
+    async fn secrets(&self, product: &ProductId) -> Result<Vec<Secret>> {
+        let tail = "WHERE product_id = $1 ORDER BY name";
+        rows_of(&self.driver, &rows::JOB_SECRET_LABELS, tail, vec![text(product)], rows::secret).await
+    }
+
+    async fn sealed_secret(&self, product: &ProductId, name: &SecretName) -> Result<Option<SealedSecret>> {
+        let (tail, values) = ("WHERE product_id = $1 AND name = $2", vec![text(product), text(name)]);
+        Ok(rows_of(&self.driver, &rows::JOB_SECRETS, tail, values, rows::sealed_secret).await?.pop())
+    }
+
+    async fn all_secrets(&self) -> Result<Vec<Secret>> {
+        let tail = "ORDER BY product_id, name";
+        rows_of(&self.driver, &rows::JOB_SECRET_LABELS, tail, Vec::new(), rows::secret).await
     }
 }
 

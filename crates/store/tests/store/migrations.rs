@@ -12,7 +12,7 @@ use giga_domain::{
 };
 use giga_ports::store::{
     Advertise, Claim, Claimed, Enroll, ExpireLeases, Hold, HoldMerge, HoldMerges, NewJob, Reconsider,
-    RotateKey, Submit, TakeMerges,
+    RotateKey, SetSecret, Submit, TakeMerges,
 };
 use giga_ports::{Clock, Store, StoreError};
 use giga_store::{BatchStore, ClockSource, PostgresBackend, SqliteBackend, Tuning};
@@ -153,7 +153,7 @@ const COLUMN_PER_STAGE: &str = "\
         FROM queue_counts GROUP BY product_id; \
     DROP TABLE queue_counts; ALTER TABLE jobs DROP COLUMN setback; \
     ALTER TABLE secrets DROP COLUMN created_at; \
-    DELETE FROM schema_migrations WHERE version > 5";
+    DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_migrations WHERE version > 5";
 
 /// What the migrations after the third have made, taken back, but for the sixth.
 const BEFORE_BUDGETS: &str = "\
@@ -165,7 +165,7 @@ const BEFORE_BUDGETS: &str = "\
     ALTER TABLE jobs DROP COLUMN reviews; ALTER TABLE job_texts DROP COLUMN persona; \
     DROP TABLE budgets; DROP TABLE charges; DROP TABLE reconsider; DROP TABLE products; DROP TABLE profiles; \
     DROP TABLE webhooks; DROP TABLE effects; DROP TABLE fan_out; DROP TABLE secrets; \
-    DELETE FROM schema_migrations WHERE version > 3";
+    DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_migrations WHERE version > 3";
 
 /// One with room for all.
 async fn factory(store: &dyn Store) -> FactoryId {
@@ -293,7 +293,7 @@ const BEFORE_SHIPPING: &str = r#"
     DELETE FROM queue_counts WHERE stage = 'shipping';
     ALTER TABLE jobs DROP COLUMN setback;
     ALTER TABLE secrets DROP COLUMN created_at;
-    DELETE FROM schema_migrations WHERE version > 6"#;
+    DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_migrations WHERE version > 6"#;
 
 /// One was merged, one was going to be: that one is shipping now, and is merged as any other.
 async fn what_was_shipped_and_not_merged_is_shipping(place: Place) {
@@ -458,7 +458,10 @@ async fn a_key_of_before_is_replaced_and_kept(place: Place) {
     store.rotate_key(key(1, Duration::MAX)).await.unwrap();
     drop(store);
     place
-        .run("ALTER TABLE secrets DROP COLUMN created_at; DELETE FROM schema_migrations WHERE version > 7")
+        .run(
+            "ALTER TABLE secrets DROP COLUMN created_at; DROP TABLE job_secrets; \
+             DELETE FROM schema_migrations WHERE version > 7",
+        )
         .await;
     let store = place.open().await.unwrap();
     let ring = store.rotate_key(key(2, Duration::from_millis(1))).await.unwrap();
@@ -474,6 +477,36 @@ async fn sqlite_keeps_a_key_of_before() {
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_keeps_a_key_of_before() {
     a_key_of_before_is_replaced_and_kept(postgres().await).await;
+}
+
+/// A database of before the tenth migration has no table for secrets, and gets one.
+async fn secrets_can_be_set_after_an_upgrade(place: Place) {
+    submit(&*place.open().await.unwrap(), 1).await;
+    place.run("DROP TABLE job_secrets; DELETE FROM schema_migrations WHERE version >= 10").await;
+    let store = place.open().await.unwrap();
+    let (product, name) = ("demo".parse().unwrap(), "KEY".parse().unwrap());
+    let set = SetSecret {
+        product,
+        name,
+        version: 1,
+        key_id: "k".to_owned(),
+        sealed: vec![0, 255],
+        actor: Actor::system("test"),
+    };
+    let secret = store.set_secret(set).await.unwrap();
+    assert_eq!(store.read().secrets(&secret.product).await.unwrap(), [secret]);
+    assert!(store.read().job(new_job(1).id).await.unwrap().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_has_secrets_after_an_upgrade() {
+    let folder = tempfile::tempdir().unwrap();
+    secrets_can_be_set_after_an_upgrade(sqlite(&folder)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_has_secrets_after_an_upgrade() {
+    secrets_can_be_set_after_an_upgrade(postgres().await).await;
 }
 
 /// A folder that cannot be made, a file that is something else: an error that says so, not a panic or a wait.

@@ -23,6 +23,7 @@ pub mod products;
 pub mod profiles;
 pub mod races;
 pub mod reads;
+pub mod secrets;
 pub mod steer;
 pub mod submit;
 pub mod sweeps;

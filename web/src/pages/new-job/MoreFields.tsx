@@ -170,6 +170,15 @@ export function MoreFields({ form, set, errors, halfTime, setTime }: MoreFieldsP
             acceptValueOnBlur
             onChange={(reasons) => set('retryOn', reasons)}
           />
+          <TagsInput
+            label="Secrets"
+            description="Of the product, by name; NAME=variable or NAME:file puts one elsewhere"
+            placeholder="NPM_TOKEN"
+            value={form.secrets}
+            error={errors.secrets}
+            acceptValueOnBlur
+            onChange={(secrets) => set('secrets', secrets)}
+          />
           {text('budgetWall', 'budget.wall', 'Time limit', 'A run that takes longer is stopped', '20m')}
           {text('budgetTokens', 'budget.tokens', 'Token limit', 'Tokens per run', '200000')}
           {text('retryMax', 'retry.max', 'Retries', 'After the first attempt', '3')}

@@ -1,7 +1,7 @@
 // The manifest as a file: YAML front matter and the body byte for byte. Only text that no YAML parser could take for
 // anything else is unquoted; all other text is a JSON string, which YAML reads as the same text.
 
-import type { Manifest, ManifestValue, Scalar } from './form';
+import type { Manifest, ManifestItem, ManifestValue, Scalar } from './form';
 
 const INDENT = '  ';
 /// Starts with a letter and has no YAML syntax. A colon or a dot is always inside a word.
@@ -20,13 +20,13 @@ export function emit(manifest: Manifest, body: string): string {
 function written(key: string, value: ManifestValue): string {
   if (typeof value === 'string' && value.includes('\n') && isBlock(value)) return blockOf(value);
   if (Array.isArray(value) && key === 'verify') {
-    return value.map((item) => `\n${INDENT}- ${scalar(item)}`).join('');
+    return value.map((item) => `\n${INDENT}- ${inFlow(item)}`).join('');
   }
   return ` ${inFlow(value)}`;
 }
 
-function inFlow(value: ManifestValue): string {
-  if (Array.isArray(value)) return `[${value.map(scalar).join(', ')}]`;
+function inFlow(value: ManifestValue | ManifestItem): string {
+  if (Array.isArray(value)) return `[${value.map(inFlow).join(', ')}]`;
   if (typeof value === 'object') {
     const parts = Object.entries(value).map(([key, part]) => `${key}: ${inFlow(part)}`);
     return `{${parts.join(', ')}}`;

@@ -8,7 +8,7 @@ import type { FieldError } from '../../api/problem';
 export const UNDER_MORE = [
   'persona', 'repos', 'base', 'target', 'merge.strategy', 'merge.by', 'merge.feedback', 'merge.message', 'merge.author', 'onConflict',
   'deps', 'depsMode', 'onFailure', 'budget.tokens', 'budget.wall', 'retry.max', 'retry.backoff', 'retry.on',
-  'review.reviewers', 'concurrency.key', 'concurrency.limit', 'runAt', 'parent',
+  'review.reviewers', 'secrets', 'concurrency.key', 'concurrency.limit', 'runAt', 'parent',
 ] as const;
 // biome-ignore format: a table
 export const FIELDS = [

@@ -38,6 +38,8 @@ export const EMPTY_FORM = {
   retryBackoff: '',
   retryOn: [] as string[],
   verify: [] as string[],
+  /// `NAME`, `NAME=variable` or `NAME:file`.
+  secrets: [] as string[],
   quorum: '',
   reviewers: [] as string[],
   ship: '',
@@ -51,7 +53,8 @@ export const EMPTY_FORM = {
 export type JobForm = typeof EMPTY_FORM;
 
 export type Scalar = string | number | boolean;
-export type ManifestValue = Scalar | Scalar[] | Record<string, Scalar | Scalar[]>;
+export type ManifestItem = Scalar | Record<string, Scalar>;
+export type ManifestValue = Scalar | ManifestItem[] | Record<string, Scalar | Scalar[]>;
 export type Manifest = Record<string, ManifestValue>;
 
 /// Only what was filled in: the rest is left to the profile and to the coordinator's defaults. A group runs nothing itself,
@@ -102,6 +105,7 @@ export function toManifest(form: JobForm): Manifest {
       parts({ max: number(form.retryMax), backoff: word(form.retryBackoff), on: list(form.retryOn) }),
     );
     put('verify', list(form.verify));
+    put('secrets', list(form.secrets)?.map(secret));
   }
   put('review', parts({ quorum: number(form.quorum), reviewers: list(form.reviewers) }));
   put('ship', word(form.ship));
@@ -130,6 +134,22 @@ function number(text: string): Scalar | undefined {
 function list(items: string[]): string[] | undefined {
   const filled = items.filter((item) => item.trim() !== '');
   return filled.length > 0 ? filled : undefined;
+}
+
+/// In the variable of its name, in another one, or in a file.
+function secret(tag: string): ManifestItem {
+  const [, name = '', sign, place = ''] = /^([^=:]*)([=:])(.*)$/.exec(tag.trim()) ?? [];
+  if (sign === undefined) return tag.trim();
+  return sign === '=' ? { name: name.trim(), env: place.trim() } : { name: name.trim(), file: place.trim() };
+}
+
+/// The reverse.
+export function secretTag(item: unknown): string {
+  if (typeof item === 'string') return item;
+  const { name, env, file } = (item ?? {}) as Record<string, unknown>;
+  if (typeof name !== 'string') return '';
+  if (typeof file === 'string') return `${name}:${file}`;
+  return typeof env === 'string' && env !== name ? `${name}=${env}` : name;
 }
 
 function parts(

@@ -2,7 +2,7 @@
 
 import type { Job } from '../../api/types';
 import { DEPS_MODE, JOB_KIND, wordIn } from '../../api/vocabulary';
-import { EMPTY_FORM, type JobForm, type PickedJob } from './form';
+import { EMPTY_FORM, type JobForm, type PickedJob, secretTag } from './form';
 
 /// What a job's manifest has for fields that were left out.
 const DEFAULTS = {
@@ -65,6 +65,9 @@ export function filledIn(given: unknown, now: number): Omit<JobForm, 'deps' | 'p
     retryBackoff: text(retry.backoff),
     retryOn: texts(retry.on),
     verify: texts(manifest.verify),
+    secrets: Array.isArray(manifest.secrets)
+      ? manifest.secrets.map(secretTag).filter((tag) => tag !== '')
+      : [],
     quorum: text(review.quorum),
     reviewers: texts(review.reviewers),
     ship: text(manifest.ship),

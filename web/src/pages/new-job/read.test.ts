@@ -18,6 +18,7 @@ const FULL: JobForm = {
   budgetWall: '1h30m',
   retryMax: '0',
   verify: ['cargo test', 'a: b, [c] {d}', 'x\ny'],
+  secrets: ['API_KEY', 'NPM_TOKEN=npm_token', 'DEPLOY_KEY:.ssh/id'],
   quorum: '1',
   reviewers: ['ana', 'bo, the other'],
   ship: 'auto',

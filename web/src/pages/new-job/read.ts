@@ -6,6 +6,7 @@ import {
   EMPTY_FORM,
   type JobForm,
   type Manifest,
+  type ManifestItem,
   type ManifestValue,
   type PickedJob,
   type Scalar,
@@ -94,6 +95,10 @@ function part(tokens: string[]): ManifestValue | undefined {
   return first === undefined ? undefined : single(first);
 }
 
+function isList(value: ManifestValue): value is Scalar[] {
+  return Array.isArray(value) && value.every((item) => typeof item !== 'object');
+}
+
 /// Unquoted only if this page would not quote it: anything else unquoted may mean something else.
 function single(token: string): Scalar | undefined {
   if (NUMBER.test(token)) return Number(token);
@@ -105,16 +110,25 @@ function single(token: string): Scalar | undefined {
   }
 }
 
-function listOf(tokens: string[]): Scalar[] | undefined {
-  const found: Scalar[] = [];
+function listOf(tokens: string[]): ManifestItem[] | undefined {
+  const found: ManifestItem[] = [];
   for (;;) {
-    const value = single(tokens.shift() ?? '');
+    const value = itemOf(tokens);
     if (value === undefined || value === '') return undefined;
     found.push(value);
     const next = tokens.shift();
     if (next === ']') return found;
     if (next !== ',') return undefined;
   }
+}
+
+/// A map in a list holds nothing but text and numbers.
+function itemOf(tokens: string[]): ManifestItem | undefined {
+  const first = tokens.shift() ?? '';
+  if (first !== '{') return single(first);
+  const map = mapOf(tokens);
+  const isFlat = map && Object.values(map).every((value) => !Array.isArray(value));
+  return isFlat ? (map as Record<string, Scalar>) : undefined;
 }
 
 function mapOf(tokens: string[]): Record<string, Scalar | Scalar[]> | undefined {
@@ -124,7 +138,7 @@ function mapOf(tokens: string[]): Record<string, Scalar | Scalar[]> | undefined 
     const [, key, rest] = /^([A-Za-z]+):(?: (.*))?$/.exec(tokens.shift() ?? '') ?? [];
     if (key === undefined || Object.hasOwn(found, key)) return undefined;
     const value = rest === undefined ? part(tokens) : single(rest);
-    if (value === undefined || (typeof value === 'object' && !Array.isArray(value))) return undefined;
+    if (value === undefined || (typeof value === 'object' && !isList(value))) return undefined;
     found[key] = value;
     const next = tokens.shift();
     if (next === '}') return found;

@@ -190,6 +190,7 @@ async fn world(
         logs: Arc::new(FolderLogs::new(folder.path().join("logs"))),
         artifacts: Arc::new(ObjectArtifacts::folder(folder.path()).unwrap()),
         effects: Arc::new(giga_testkit::effects::Recorded::default()),
+        secret_keys: Arc::new(giga_ports::NoSecretKeys),
     };
     (store, broker, ports, folder)
 }

@@ -132,6 +132,7 @@ impl World {
             logs: Arc::new(FolderLogs::new(folder.path().join("logs"))),
             artifacts: Arc::new(ObjectArtifacts::folder(folder.path()).unwrap()),
             effects: Arc::new(giga_testkit::effects::Recorded::default()),
+            secret_keys: Arc::new(giga_ports::NoSecretKeys),
         };
         let started = if by_itself {
             Coordinator::start(ports.clone(), Options::default()).await

@@ -30,6 +30,7 @@ use super::engine::{EngineFailure, EngineOutcome, EngineReport, EngineRequest, U
 use super::events::{Exit, Tally};
 use super::sink::EventSink;
 use crate::sandbox::{Enclosed, Guard, Sandbox, View};
+use crate::workspace::remove_folder;
 use output::OutputReader;
 use tree::ProcessTree;
 
@@ -115,7 +116,13 @@ pub(super) async fn run(
     }
     tree.kill().await;
     let _reaped = child.wait().await;
+    let wiped = guard.as_mut().and_then(|guard| guard.wiped.take());
     drop(guard);
+    if let Some(home) = wiped
+        && let Err(error) = remove_folder(home).await
+    {
+        tracing::warn!(%error, "the private home of a run with secrets could not be removed");
+    }
     let reader = if let Ok(reader) = tokio::time::timeout(DRAIN, &mut reader).await {
         reader
     } else {

@@ -19,6 +19,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +34,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::{EventFormat, ProgramConfig};
 use super::engine::{
-    Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Preflight, Secret, Usage,
+    Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, JobSecret, Preflight,
+    Secret, Usage,
 };
 use super::events::{LineEvent, Tally};
 use super::prices::PriceTable;
@@ -369,6 +371,7 @@ impl ProgramEngine {
         view.read.push(scratch.to_owned());
         view.read.extend(request.shown.iter().cloned());
         view.kept.clone_from(&request.sessions);
+        view.secrets.clone_from(&request.secrets);
         if let Some(home) = &request.home {
             view.home.clone_from(home);
         }
@@ -391,7 +394,13 @@ impl ProgramEngine {
     }
 
     fn environment(&self, request: &EngineRequest) -> BTreeMap<OsString, OsString> {
-        self.host.for_engine(self.recipe.variables(), &request.env)
+        let mut environment = self.host.for_engine(self.recipe.variables(), &request.env);
+        for JobSecret { place, value, .. } in &request.secrets {
+            if let Some(name) = place.env() {
+                environment.insert(name.into(), OsString::from_vec(value.to_vec()));
+            }
+        }
+        environment
     }
 
     /// What the engine is given and must not print: keys by their variables' names.

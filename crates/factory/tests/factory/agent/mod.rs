@@ -17,6 +17,7 @@ mod own;
 mod repositories;
 mod requests;
 mod reviewed;
+mod secrets;
 mod several;
 mod shipping;
 pub(crate) mod spend;

@@ -23,6 +23,7 @@ use giga_server::ServerOptions;
 use giga_store::Tuning;
 use giga_testkit::SeededRandomness;
 use giga_testkit::effects::Recorded;
+use giga_testkit::secret_keys::TestSecretKeys;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -130,6 +131,7 @@ impl World {
             logs: Arc::new(FolderLogs::new(folder.join("logs"))),
             artifacts: Arc::new(ObjectArtifacts::folder(&folder.join("artifacts")).unwrap()),
             effects,
+            secret_keys: Arc::new(TestSecretKeys::default()),
         };
         (Coordinator::start(ports, options).await.unwrap(), store)
     }

@@ -8,6 +8,7 @@ mod factories;
 mod people;
 mod products;
 mod profiles;
+mod secrets;
 mod topics;
 
 use std::sync::LazyLock;
@@ -37,6 +38,7 @@ pub fn table() -> &'static [Route] {
             budgets::budget_routes(),
             products::product_routes(),
             profiles::profile_routes(),
+            secrets::secret_routes(),
             effects::effect_routes(),
             admin_routes(),
             people::people_routes(),

@@ -10,5 +10,6 @@ mod jobs;
 mod merges;
 mod outbox;
 mod registry;
+mod secrets;
 mod submit;
 mod tokens;
