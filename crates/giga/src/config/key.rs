@@ -18,6 +18,7 @@ pub(crate) enum Key {
     TlsAcmeDirectory,
     Store,
     Broker,
+    NatsKey,
     Artifacts,
     Log,
     LogFormat,
@@ -93,7 +94,7 @@ impl ForgeKey {
 }
 
 impl Key {
-    const PLAIN: [Self; 40] = [
+    const PLAIN: [Self; 41] = [
         Self::Url,
         Self::TokenFile,
         Self::AllowPlainHttp,
@@ -108,6 +109,7 @@ impl Key {
         Self::TlsAcmeDirectory,
         Self::Store,
         Self::Broker,
+        Self::NatsKey,
         Self::Artifacts,
         Self::Log,
         Self::LogFormat,
@@ -187,6 +189,7 @@ impl Key {
             }
             Self::Store => ("store", "--store", "GIGA_STORE"),
             Self::Broker => ("broker", "--broker", "GIGA_BROKER"),
+            Self::NatsKey => ("nats-key", "--nats-key", "GIGA_NATS_KEY"),
             Self::Artifacts => ("artifacts", "--artifacts", "GIGA_ARTIFACTS"),
             Self::Log => ("log", "--log", "GIGA_LOG"),
             Self::LogFormat => ("log-format", "--log-format", "GIGA_LOG_FORMAT"),
@@ -256,7 +259,7 @@ impl Key {
 
     /// A relative path in giga.toml is relative to that file.
     pub(crate) const fn is_path(self) -> bool {
-        matches!(self, Self::TokenFile | Self::CaCert | Self::TlsCert | Self::TlsKeyFile)
+        matches!(self, Self::TokenFile | Self::CaCert | Self::TlsCert | Self::TlsKeyFile | Self::NatsKey)
             || matches!(self, Self::Data | Self::Base | Self::Repos)
             || matches!(self, Self::Tracker(_, TrackerKey::TokenFile))
             || matches!(self, Self::Forge(_, ForgeKey::TokenFile | ForgeKey::SecretFile))

@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use giga_blobs::Places;
-use giga_broker::Embedded;
+use giga_broker::{Embedded, NatsKey};
 use giga_coordinator::{Coordinator, Options, Ports};
 use giga_ports::store::ShareKey;
 use giga_ports::{Randomness as _, StoreError};
@@ -70,8 +70,9 @@ async fn run(settings: &Settings, store: &str, broker: &str, plan: Option<Plan>)
         () = shutdown.cancelled() => return Ok(()),
     };
     let place = settings.artifacts_in(folder.path());
+    let nats_key = if Settings::is_nats(broker) { settings.nats_key()? } else { None };
     let coordinator = tokio::select! {
-        started = start(store, broker, &place, settings.outside()?) => started?,
+        started = start(store, broker, nats_key, &place, settings.outside()?) => started?,
         () = shutdown.cancelled() => return Ok(()),
     };
     let token = folder.keep_admin_token(&coordinator).await?;
@@ -229,6 +230,7 @@ async fn places(place: &str) -> Result<Places, CliError> {
 pub(crate) async fn start(
     store: &str,
     broker: &str,
+    nats_key: Option<NatsKey>,
     place: &str,
     outside: giga_effects::Config,
 ) -> Result<Arc<Coordinator>, CliError> {
@@ -236,7 +238,7 @@ pub(crate) async fn start(
     let broker = if broker == Settings::EMBEDDED_BROKER {
         Arc::new(Embedded::with_clock(clock.clone()))
     } else {
-        giga_broker::open(broker).await.map_err(|error| {
+        giga_broker::open_with(broker, nats_key).await.map_err(|error| {
             let message = format!("cannot use the broker {}: {error}", mask_url(broker));
             CliError::failed_but(
                 message,

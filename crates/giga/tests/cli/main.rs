@@ -23,6 +23,7 @@ mod inbox;
 mod life;
 mod manifests;
 mod mask;
+mod nats;
 mod profile;
 mod python;
 mod sandbox;

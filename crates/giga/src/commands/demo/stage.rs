@@ -46,7 +46,7 @@ impl DemoStage {
         let store = format!("sqlite:{}", data.join("giga.db").display());
         let outside = giga_effects::Config::default();
         let (broker, place) = (crate::config::Settings::EMBEDDED_BROKER, data.display().to_string());
-        let coordinator = crate::serve::start(&store, broker, &place, outside).await?;
+        let coordinator = crate::serve::start(&store, broker, None, &place, outside).await?;
         let started = async {
             coordinator.set_flag("lease_ms", json!(LEASE_MS), Actor::system("demo")).await?;
             coordinator.new_admin().await
