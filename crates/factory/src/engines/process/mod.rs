@@ -48,7 +48,7 @@ pub(super) struct Launch {
     pub(super) args: Vec<OsString>,
     pub(super) env: BTreeMap<OsString, OsString>,
     pub(super) dir: PathBuf,
-    /// A file to read, for a prompt that is too long for an argument. Unlike a pipe it has an end.
+    /// A file to read, for a program that reads its prompt there. Unlike a pipe it has an end.
     pub(super) stdin: Option<File>,
     /// What it is shown in a sandbox.
     pub(super) view: View,
