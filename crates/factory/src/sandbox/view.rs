@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use tokio::process::Command;
 
+use super::cgroup::RunGroup;
 use super::home::HomeFile;
 use super::network::{HostRule, Proxy};
 use super::watch::Watch;
@@ -41,6 +42,8 @@ pub(crate) struct Enclosed {
 pub(crate) struct Guard {
     pub(crate) watch: Watch,
     pub(crate) proxy: Option<Proxy>,
+    /// Ends what is in it when it is dropped.
+    pub(crate) group: Option<RunGroup>,
 }
 
 impl Enclosed {

@@ -115,6 +115,11 @@ pub(super) async fn run(
     }
     tree.kill().await;
     let _reaped = child.wait().await;
+    let out_of_memory = guard.as_ref().and_then(|guard| guard.group.as_ref()?.out_of_memory());
+    let end = match (end, out_of_memory) {
+        (End::Exited(_), Some(words)) => End::Cut(EngineFailure::lasting(FailReason::Crash, words)),
+        (end, _) => end,
+    };
     drop(guard);
     let reader = if let Ok(reader) = tokio::time::timeout(DRAIN, &mut reader).await {
         reader

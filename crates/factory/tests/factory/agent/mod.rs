@@ -18,7 +18,7 @@ mod repositories;
 mod requests;
 mod reviewed;
 mod several;
-mod shipping;
+pub(crate) mod shipping;
 pub(crate) mod spend;
 mod streams;
 mod unmetered;
