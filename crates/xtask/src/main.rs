@@ -27,7 +27,8 @@ cargo xtask <chore>
   screenshots  write the pictures of the page in docs/images anew
   deny         licences, advisories and duplicate versions, where cargo-deny is installed
   bench        the scheduler's and the stores' benchmarks; `bench dispatch` measures the whole system
-               beside a peer, `bench merges` the merge queue beside merging by hand
+               beside a peer, `bench merges` the merge queue beside merging by hand,
+               `bench sandbox` what the sandbox costs a process
   sim          long simulations; `--seeds N`, `--seed S` to replay one
 ";
 

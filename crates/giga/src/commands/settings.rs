@@ -44,7 +44,7 @@ pub(crate) fn show(context: &Context) -> Done {
         (Key::TlsAcmeDirectory.name(), plain(settings.tls_acme_directory())),
         (Key::Store.name(), plain(settings.store())),
         (Key::Broker.name(), plain(settings.broker())),
-        (Key::NatsKey.name(), or_none(Key::NatsKey)),
+        (Key::NatsKeyFile.name(), or_none(Key::NatsKeyFile)),
         (Key::Artifacts.name(), plain(settings.artifacts())),
         (Key::Log.name(), plain(settings.log("warn"))),
         (Key::LogFormat.name(), plain(settings.log_format())),

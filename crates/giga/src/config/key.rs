@@ -18,7 +18,7 @@ pub(crate) enum Key {
     TlsAcmeDirectory,
     Store,
     Broker,
-    NatsKey,
+    NatsKeyFile,
     Artifacts,
     Log,
     LogFormat,
@@ -109,7 +109,7 @@ impl Key {
         Self::TlsAcmeDirectory,
         Self::Store,
         Self::Broker,
-        Self::NatsKey,
+        Self::NatsKeyFile,
         Self::Artifacts,
         Self::Log,
         Self::LogFormat,
@@ -189,7 +189,7 @@ impl Key {
             }
             Self::Store => ("store", "--store", "GIGA_STORE"),
             Self::Broker => ("broker", "--broker", "GIGA_BROKER"),
-            Self::NatsKey => ("nats-key", "--nats-key", "GIGA_NATS_KEY"),
+            Self::NatsKeyFile => ("nats-key", "--nats-key", "GIGA_NATS_KEY"),
             Self::Artifacts => ("artifacts", "--artifacts", "GIGA_ARTIFACTS"),
             Self::Log => ("log", "--log", "GIGA_LOG"),
             Self::LogFormat => ("log-format", "--log-format", "GIGA_LOG_FORMAT"),
@@ -259,7 +259,7 @@ impl Key {
 
     /// A relative path in giga.toml is relative to that file.
     pub(crate) const fn is_path(self) -> bool {
-        matches!(self, Self::TokenFile | Self::CaCert | Self::TlsCert | Self::TlsKeyFile | Self::NatsKey)
+        matches!(self, Self::TokenFile | Self::CaCert | Self::TlsCert | Self::TlsKeyFile | Self::NatsKeyFile)
             || matches!(self, Self::Data | Self::Base | Self::Repos)
             || matches!(self, Self::Tracker(_, TrackerKey::TokenFile))
             || matches!(self, Self::Forge(_, ForgeKey::TokenFile | ForgeKey::SecretFile))

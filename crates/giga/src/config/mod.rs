@@ -211,7 +211,7 @@ impl Settings {
 
     /// Who this process is at NATS, where the broker's URL does not say it.
     pub(crate) fn nats_key(&self) -> Result<Option<giga_broker::NatsKey>, CliError> {
-        let Some(Setting { value, origin }) = self.get(Key::NatsKey) else { return Ok(None) };
+        let Some(Setting { value, origin }) = self.get(Key::NatsKeyFile) else { return Ok(None) };
         let path = self.surroundings.working_folder.join(value);
         let key = giga_broker::NatsKey::read(&path);
         key.map(Some).map_err(|error| CliError::Config(format!("{origin}: {}", error.reason)))
