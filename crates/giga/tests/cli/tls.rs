@@ -66,8 +66,9 @@ async fn everything_works_over_tls() {
 
     // A factory: HTTP, and jobs down its stream.
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_giga"));
-    let mut command = trusting(&home, &authority, &["factory", "run", "--id", "mac", "--sandbox-read"]);
-    command.arg(program.parent().unwrap());
+    let folder = program.parent().unwrap().to_str().unwrap();
+    let words = ["factory", "run", "--id", "mac", "--sandbox-read", folder];
+    let mut command = trusting(&home, &authority, &words);
     let mut factory = Ended(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
     let mut lines = BufReader::new(factory.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(lines.next().as_deref(), Some("ready factory mac"));

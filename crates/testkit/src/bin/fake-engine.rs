@@ -168,8 +168,8 @@ fn show(verb: &str, rest: &str, args: &[String]) -> std::io::Result<()> {
         }
         "show-persona" => {
             let named = args.windows(2).find(|pair| pair[0] == "--append-system-prompt-file");
-            if let Some(pair) = named {
-                let text = std::fs::read_to_string(&pair[1])?;
+            if let Some([_, file, ..]) = named {
+                let text = std::fs::read_to_string(file)?;
                 print(format!("persona {}", serde_json::Value::from(text)).as_bytes());
             }
         }

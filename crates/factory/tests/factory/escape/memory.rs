@@ -22,11 +22,10 @@ async fn seen(harden: bool) -> Vec<&'static str> {
     let victim = Victim::start(&world, user, SandboxMode::Off, json!({"harden": harden}));
     let first = world.submit("first", "ship: auto", "true").await;
     world.until_stage(&first, Stage::Shipped).await;
-    let looks: String = LOOKS
-        .iter()
-        .map(|(name, look)| format!("if ( {look} ) 2>/dev/null; then echo \"seen: {name}.\"; fi\n"))
-        .collect();
-    let script = format!("AGENT={}\n{looks}echo looked", victim.pid());
+    let look =
+        |(name, look): &(&str, &str)| format!("if ( {look} ) 2>/dev/null; then echo \"seen: {name}.\"; fi");
+    let looks = LOOKS.iter().map(look).collect::<Vec<_>>().join("\n");
+    let script = format!("AGENT={}\n{looks}\necho looked", victim.pid());
     let job = world.submit("curious", "ship: auto", &script).await;
     world.until_stage(&job, Stage::Shipped).await;
     let log = world.log(&job, None).await;
