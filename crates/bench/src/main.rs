@@ -2,8 +2,8 @@
 //! and a peer beside it in the same run. It measures and prints; it asserts nothing about time.
 //!
 //! The drivers that it knows (PostgreSQL, for transactions and held snapshots) are for watching the database from
-//! outside, never for the work itself. `cargo xtask bench dispatch` and `cargo xtask bench merges`
-//! build and run it.
+//! outside, never for the work itself. `cargo xtask bench dispatch`, `cargo xtask bench merges` and
+//! `cargo xtask bench sandbox` build and run it.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -17,6 +17,7 @@ mod merges;
 mod peer;
 mod processes;
 mod repository;
+mod sandbox;
 mod server;
 mod table;
 mod topics;
@@ -50,6 +51,14 @@ Examples:
 
 It needs git, and fails unless every job is in the branch exactly once.")]
     Merges(MergesArgs),
+    /// The start of a job's process, with and without the sandbox
+    #[command(after_help = "\
+Examples:
+  giga-bench sandbox --quick
+  giga-bench sandbox --times 200 --json
+
+It needs bubblewrap, and `giga` beside it.")]
+    Sandbox(SandboxArgs),
     /// One worker process of a benchmark
     #[command(hide = true)]
     Worker(WorkerArgs),
@@ -86,6 +95,19 @@ struct MergesArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=20))]
     jobs: u16,
     /// Four jobs, one run each: whether it works, not how fast it is
+    #[arg(long)]
+    quick: bool,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct SandboxArgs {
+    /// How many processes of each
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    times: u16,
+    /// Five of each: whether it works, not how fast it is
     #[arg(long)]
     quick: bool,
     /// Print JSON instead of a table
@@ -169,6 +191,12 @@ async fn main() -> Result<()> {
         Command::Merges(args) => {
             let mut table = Table::default();
             merges::measure(&args, &mut table).await?;
+            print_table(&table, args.json);
+            Ok(())
+        }
+        Command::Sandbox(args) => {
+            let mut table = Table::default();
+            sandbox::measure(&args, &mut table).await?;
             print_table(&table, args.json);
             Ok(())
         }

@@ -11,6 +11,6 @@ mod open;
 mod postgres;
 
 pub use embedded::Embedded;
-pub use nats::{Nats, NatsTuning};
-pub use open::open;
+pub use nats::{Nats, NatsKey, NatsPublicKey, NatsTuning, read_offers, server_accounts};
+pub use open::{open, open_with};
 pub use postgres::Postgres;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use giga_ports::{Broker, BrokerError};
 
-use crate::{Embedded, Nats, Postgres};
+use crate::nats::NatsTuning;
+use crate::{Embedded, Nats, NatsKey, Postgres};
 
 /// `embedded:`, `postgres://…` (also `postgresql://…`), `nats://…` or `tls://…`. Whoever drops the broker ends what was
 /// opened on it.
@@ -14,10 +15,15 @@ use crate::{Embedded, Nats, Postgres};
 ///
 /// The embedded one has no clock here; a composition root that has one uses [`Embedded::with_clock`].
 pub async fn open(url: &str) -> Result<Arc<dyn Broker>, BrokerError> {
+    open_with(url, None).await
+}
+
+/// The same with the coordinator's key at NATS, in place of credentials in the URL.
+pub async fn open_with(url: &str, key: Option<NatsKey>) -> Result<Arc<dyn Broker>, BrokerError> {
     match url.split_once(':') {
         Some(("embedded", "")) => Ok(Arc::new(Embedded::new())),
         Some(("postgres" | "postgresql", _)) => Ok(Arc::new(Postgres::connect(url).await?)),
-        Some(("nats" | "tls", _)) => Ok(Arc::new(Nats::connect(url).await?)),
+        Some(("nats" | "tls", _)) => Ok(Arc::new(Nats::connect_with(url, key, NatsTuning::default()).await?)),
         // The URL is not repeated: what looks wrong here may still hold a password.
         _ => Err(BrokerError::because(
             "the broker's URL is not one of `embedded:`, `postgres://USER@HOST/DATABASE` and \

@@ -175,6 +175,12 @@ impl Coordinator {
                 factory.state
             }
         };
+        if delivery == Delivery::Broker
+            && let Err(error) = self.core.broker.prepare(&id).await
+        {
+            // It polls meanwhile, and its next heartbeat tries again.
+            tracing::debug!(factory = %id, %error, "the factory's offers cannot be made ready on the broker");
+        }
         let directives = if state == FactoryState::Draining { vec![Directive::Drain] } else { Vec::new() };
         Ok(HeartbeatAnswer {
             heartbeat_interval: self.fleet.flag_millis("heartbeat_interval_ms"),

@@ -44,6 +44,11 @@ pub trait Broker: Send + Sync {
     /// a newer one takes over, and the older one's `next` fails.
     async fn consume(&self, factory: &FactoryId) -> Result<Box<dyn Offers>>;
 
+    /// Makes ready what a factory reads its offers from by itself, where that is no right of a factory's.
+    async fn prepare(&self, _factory: &FactoryId) -> Result<()> {
+        Ok(())
+    }
+
     /// Mirrors what nobody will try again, for whoever watches the broker rather than the API.
     async fn dead_letter(&self, letter: &DeadLetter) -> Result<()>;
 

@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 use crate::{cargo, root, run, setup, target};
 
 /// `bench` runs the crates' own; `bench dispatch [WORDS]` runs `giga-bench dispatch WORDS` beside a private PostgreSQL,
-/// `bench merges [WORDS]` runs `giga-bench merges WORDS`.
+/// `bench merges [WORDS]` runs `giga-bench merges WORDS`, and so does `bench sandbox`.
 pub(crate) fn bench(words: &[String]) -> Result<()> {
     setup::run()?;
     match words.split_first() {
         Some((what, rest)) if what == "dispatch" => dispatch(rest),
-        Some((what, rest)) if what == "merges" => merges(rest),
+        Some((what, rest)) if what == "merges" || what == "sandbox" => alone(what, rest),
         _ => {
             run(cargo().args(["bench", "--locked", "-p", "giga-scheduler", "--bench", "plan"]))?;
             run(cargo().args(["bench", "--locked", "-p", "giga-store"]))
@@ -31,9 +31,10 @@ fn dispatch(words: &[String]) -> Result<()> {
     run(command.args(words))
 }
 
-fn merges(words: &[String]) -> Result<()> {
+/// Those that need nothing beside them.
+fn alone(what: &str, words: &[String]) -> Result<()> {
     let built = build(&["giga", "giga-bench"])?;
-    run(Command::new(built.join("giga-bench")).arg("merges").args(words))
+    run(Command::new(built.join("giga-bench")).arg(what).args(words))
 }
 
 /// The folder of the programs.

@@ -29,7 +29,8 @@ cargo xtask <chore>
   deny         licences, banned crates and sources of what we depend on, by deny.toml; advisories where cargo-deny
                is installed and they can be had; npm audit where the registry answers
   bench        the scheduler's and the stores' benchmarks; `bench dispatch` measures the whole system
-               beside a peer, `bench merges` the merge queue beside merging by hand
+               beside a peer, `bench merges` the merge queue beside merging by hand,
+               `bench sandbox` what the sandbox costs a process
   sim          long simulations; `--seeds N`, `--seed S` to replay one
 ";
 

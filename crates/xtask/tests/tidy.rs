@@ -63,7 +63,7 @@ fn arrows_point_inward() {
         ("tui", &["api", "domain"]),
         ("factory", &["api", "broker", "domain", "ports", "proto"]),
         ("worker", &["proto"]),
-        ("bench", &["api", "domain", "proto", "worker"]),
+        ("bench", &["api", "domain", "factory", "proto", "worker"]),
         (
             "giga",
             &[

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::{PATIENCE, Session, address, failure, streams, subscriptions};
+use super::{NatsKey, PATIENCE, Session, address, failure, streams, subscriptions};
 use crate::backoff::{Backoff, reconnect_delay};
 use crate::local::{DeadLetterBroadcast, HintBroadcast};
 
@@ -29,17 +29,18 @@ struct Failed {
 /// The tasks end when the set is dropped.
 pub(super) async fn establish(
     url: &str,
+    key: Option<NatsKey>,
     hints: &HintBroadcast,
     dead: &DeadLetterBroadcast,
 ) -> Result<(watch::Receiver<Link>, JoinSet<()>), BrokerError> {
-    match connect(url, hints, dead).await {
+    match connect(url, key.as_ref(), hints, dead).await {
         Ok((session, tasks)) => Ok((watch::channel(Ok(session)).1, tasks)),
         Err(Failed { error, refused: true }) => Err(error),
         Err(Failed { error, refused: false }) => {
             tracing::warn!(reason = error.reason, "cannot connect to NATS yet; retrying");
             let (link, seen) = watch::channel(Err(error.reason));
             let mut tasks = JoinSet::new();
-            tasks.spawn(connect_later(url.to_owned(), hints.clone(), dead.clone(), link));
+            tasks.spawn(connect_later(url.to_owned(), key, hints.clone(), dead.clone(), link));
             Ok((seen, tasks))
         }
     }
@@ -48,6 +49,7 @@ pub(super) async fn establish(
 /// Never gives up: an operator may fix the server meanwhile.
 async fn connect_later(
     url: String,
+    key: Option<NatsKey>,
     hints: HintBroadcast,
     dead: DeadLetterBroadcast,
     link: watch::Sender<Link>,
@@ -55,7 +57,7 @@ async fn connect_later(
     let mut backoff = Backoff::new();
     let mut tasks = loop {
         backoff.wait().await;
-        match connect(&url, &hints, &dead).await {
+        match connect(&url, key.as_ref(), &hints, &dead).await {
             Ok((session, tasks)) => {
                 link.send_modify(|link| *link = Ok(session));
                 break tasks;
@@ -76,12 +78,13 @@ async fn connect_later(
 
 async fn connect(
     url: &str,
+    key: Option<&NatsKey>,
     hints: &HintBroadcast,
     dead: &DeadLetterBroadcast,
 ) -> Result<(Arc<Session>, JoinSet<()>), Failed> {
     let refused = |error| Failed { error, refused: true };
     let passing = |error| Failed { error, refused: false };
-    let (servers, options) = address::parse(url).map_err(refused)?;
+    let (servers, options) = address::parse(url, key).map_err(refused)?;
     let (happened, events) = mpsc::unbounded_channel();
     let client = options
         .name("gigafactory")
@@ -99,7 +102,13 @@ async fn connect(
     let context = ContextBuilder::new().timeout(PATIENCE).build(client.clone());
     streams::ensure(&context).await.map_err(without_streams)?;
     let disconnects = watch::Sender::new(0);
-    let session = Arc::new(Session { client, context, disconnects, consumers: Mutex::default() });
+    let session = Arc::new(Session {
+        client,
+        context,
+        disconnects,
+        consumers: Mutex::default(),
+        prepared: Mutex::default(),
+    });
     let tasks = subscriptions::start(&session, events, hints, dead).await.map_err(passing)?;
     // The server answers in order: after this it knows the subscriptions.
     session.ping().await.map_err(passing)?;
@@ -122,10 +131,16 @@ fn check_server(client: &Client) -> Result<(), BrokerError> {
     Ok(())
 }
 
+/// Why there is no connection, for whoever does not retry.
+pub(super) fn refusal(error: ConnectError) -> BrokerError {
+    not_connected(error).error
+}
+
 fn not_connected(error: ConnectError) -> Failed {
     match error.kind() {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
-            let error = BrokerError::because("the NATS server refuses the credentials in the URL");
+            let error =
+                BrokerError::because("the NATS server refuses the credentials in the URL, or the key");
             Failed { error, refused: true }
         }
         ConnectErrorKind::ServerParse | ConnectErrorKind::Tls => {

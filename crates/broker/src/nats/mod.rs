@@ -4,9 +4,15 @@
 //! A newer consumer takes over from an older one in another process too, with one gap: an older one that has no request
 //! open at that moment may finish its batch and then share the offers with the newer one until it is dropped. The claim
 //! decides who gets a job, as always. `Delivered::attempt` counts per consumer.
+//!
+//! `Nats` is the coordinator's end and may do everything. A factory has `read_offers`, which needs no more than
+//! `server_accounts` grants.
 
+mod accounts;
 mod address;
+mod key;
 mod link;
+mod mailbox;
 mod offers;
 mod streams;
 mod subscriptions;
@@ -29,13 +35,19 @@ use giga_ports::{Broker, BrokerError};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
+pub use self::accounts::server_accounts;
+pub use self::key::{NatsKey, NatsPublicKey};
 use self::link::Link;
+pub use self::mailbox::read_offers;
 use crate::local::{DeadLetterBroadcast, HintBroadcast};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Offers that are on their way to the server at once.
 const IN_FLIGHT: usize = 256;
+/// A factory's consumer is believed to be there for so long. The server forgets one that nobody reads from after an hour.
+const PREPARED_FOR: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Clone, Copy)]
 pub struct NatsTuning {
@@ -66,17 +78,23 @@ struct Session {
     disconnects: watch::Sender<u64>,
     /// The newest consumer of each factory in this process; an older one ends when its sender is dropped.
     consumers: Mutex<HashMap<FactoryId, oneshot::Sender<Infallible>>>,
+    /// When the consumer of a factory that reads by itself was last seen to be there.
+    prepared: Mutex<HashMap<FactoryId, Instant>>,
 }
 
 impl Nats {
     pub async fn connect(url: &str) -> Result<Self, BrokerError> {
-        Self::connect_with(url, NatsTuning::default()).await
+        Self::connect_with(url, None, NatsTuning::default()).await
     }
 
     /// If the server is unreachable it is retried in the background; fails if it refuses or is unsuitable.
-    pub async fn connect_with(url: &str, tuning: NatsTuning) -> Result<Self, BrokerError> {
+    pub async fn connect_with(
+        url: &str,
+        key: Option<NatsKey>,
+        tuning: NatsTuning,
+    ) -> Result<Self, BrokerError> {
         let (hints, dead) = (HintBroadcast::new(), DeadLetterBroadcast::new());
-        let (link, tasks) = link::establish(url, &hints, &dead).await?;
+        let (link, tasks) = link::establish(url, key, &hints, &dead).await?;
         Ok(Self { link, hints, dead, tuning, _tasks: tasks })
     }
 
@@ -108,6 +126,12 @@ impl Session {
         consumers.retain(|_, consumer| !consumer.is_closed());
         consumers.insert(factory.clone(), newest);
         replaced
+    }
+
+    fn is_prepared(&self, factory: &FactoryId) -> bool {
+        let mut prepared = self.prepared.lock();
+        prepared.retain(|_, at| at.elapsed() < PREPARED_FOR);
+        prepared.contains_key(factory)
     }
 
     /// Fails at once where the library would wait for the connection to come back.
@@ -191,6 +215,15 @@ impl Broker for Nats {
     async fn consume(&self, factory: &FactoryId) -> Result<Box<dyn Offers>, BrokerError> {
         let session = self.session()?;
         session.ask(offers::open(&session, factory, self.tuning.ack_wait)).await
+    }
+
+    async fn prepare(&self, factory: &FactoryId) -> Result<(), BrokerError> {
+        let session = self.session()?;
+        if !session.is_prepared(factory) {
+            session.ask(offers::ensure_consumer(&session, factory, self.tuning.ack_wait)).await?;
+            session.prepared.lock().insert(factory.clone(), Instant::now());
+        }
+        Ok(())
     }
 
     async fn dead_letter(&self, letter: &DeadLetter) -> Result<(), BrokerError> {

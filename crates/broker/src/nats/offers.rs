@@ -38,6 +38,16 @@ pub(super) async fn open(
     let disconnects = session.disconnects.subscribe();
     let replaced = session.replace(factory);
     let consumer = take_over(session, factory, ack_wait).await?;
+    Ok(Box::new(read(consumer, disconnects, replaced, None).await?))
+}
+
+/// `newest` is kept where nothing else would keep the consumer from counting as replaced.
+pub(super) async fn read(
+    consumer: PullConsumer,
+    disconnects: watch::Receiver<u64>,
+    replaced: oneshot::Receiver<Infallible>,
+    newest: Option<oneshot::Sender<Infallible>>,
+) -> Result<NatsOffers, BrokerError> {
     let messages = consumer
         .stream()
         .max_messages_per_batch(BATCH)
@@ -46,7 +56,32 @@ pub(super) async fn open(
         .messages()
         .await
         .map_err(failure)?;
-    Ok(Box::new(NatsOffers { messages, disconnects, replaced, unacked: BTreeMap::new(), ended: None }))
+    Ok(NatsOffers { messages, disconnects, replaced, _newest: newest, unacked: BTreeMap::new(), ended: None })
+}
+
+/// Leaves one that is there alone, whoever reads from it.
+pub(super) async fn ensure_consumer(
+    session: &Session,
+    factory: &FactoryId,
+    ack_wait: Duration,
+) -> Result<(), BrokerError> {
+    let context = &session.context;
+    for _ in 0..TRIES {
+        let config = streams::consumer(factory, ack_wait);
+        let Err(error) = context.create_consumer_strict_on_stream(config, streams::OFFERS).await else {
+            return Ok(());
+        };
+        match error.kind() {
+            ConsumerCreateStrictErrorKind::AlreadyExists => return Ok(()),
+            ConsumerCreateStrictErrorKind::JetStream(why)
+                if why.error_code() == ErrorCode::STREAM_NOT_FOUND =>
+            {
+                streams::ensure(context).await?;
+            }
+            _ => return Err(failure(error)),
+        }
+    }
+    Err(BrokerError::because("the stream of offers keeps disappearing"))
 }
 
 async fn take_over(
@@ -77,11 +112,12 @@ async fn take_over(
     Err(BrokerError::because("others keep opening a consumer of this factory's offers"))
 }
 
-struct NatsOffers {
+pub(super) struct NatsOffers {
     messages: pull::Stream,
     disconnects: watch::Receiver<u64>,
     /// Resolves when this process opens another one.
     replaced: oneshot::Receiver<Infallible>,
+    _newest: Option<oneshot::Sender<Infallible>>,
     /// By place in the stream.
     unacked: BTreeMap<u64, Acker>,
     ended: Option<&'static str>,

@@ -91,6 +91,7 @@ async fn watch_connection(
             }
             Event::Connected if was_disconnected => {
                 was_disconnected = false;
+                session.prepared.lock().clear();
                 // The server may be another one, with empty disks. Its answer also means that it knows our
                 // subscriptions again: no hint is lost after this.
                 if let Err(error) = streams::ensure(&session.context).await {

@@ -155,7 +155,7 @@ async fn whoever_tries_again_gets_through_a_server_that_keeps_dying() {
 async fn an_offer_that_nobody_acknowledges_becomes_a_dead_letter_and_leaves_the_stream() {
     let server = NatsServer::start();
     let tuning = NatsTuning { ack_wait: Duration::from_millis(100) };
-    let broker = Nats::connect_with(&server.url(), tuning).await.unwrap();
+    let broker = Nats::connect_with(&server.url(), None, tuning).await.unwrap();
     let witness = Nats::connect(&server.url()).await.unwrap();
     let mut letters = broker.dead_letters().await.unwrap();
     let mut elsewhere = witness.dead_letters().await.unwrap();

@@ -7,4 +7,5 @@ mod conformance_postgres;
 mod expired;
 mod faults_nats;
 mod faults_postgres;
+mod isolation_nats;
 mod latency;

@@ -7,7 +7,7 @@ use giga_ports::store::FanOut;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use giga_domain::{EffectTarget, Event, EventKind, FeedPos, Job, JobId, NewEffect, Webhook};
+use giga_domain::{EffectTarget, Event, EventKind, FeedPos, Job, JobId, NewEffect, ProductId, Webhook};
 use serde_json::{Value, json};
 
 use super::Effects;
@@ -15,7 +15,7 @@ use super::change_webhooks;
 use super::deliver::SAFETY_LOOK;
 use super::requests::{concerns_requests, to_forge};
 use super::trackers::tracker_of;
-use crate::Error;
+use crate::{Error, Sight};
 
 const PAGE: usize = 200;
 /// So many events with nothing to tell are passed over before the cursor is moved past them.
@@ -182,13 +182,18 @@ fn changes_stage(event: &Event) -> bool {
 fn to_webhook(event: &Event, webhook: &Webhook) -> NewEffect {
     let id = format!("wh:{}:{}", webhook.id, event.pos);
     NewEffect {
-        payload: payload(&id, event),
+        payload: payload(&id, &sight(webhook.product.as_ref()).of_event(event)),
         id: id.parse().expect("ids and numbers between colons are an effect id"),
         // What a webhook of the whole fleet gets is for those who may see the whole fleet.
         product: webhook.product.clone(),
         target: EffectTarget::Webhook(webhook.id),
         job: event.job.map(|(id, _)| id),
     }
+}
+
+/// Whoever reads what is sent for one product may see that product.
+fn sight(product: Option<&ProductId>) -> Sight {
+    product.map_or(Sight::Everything, |product| Sight::Products(vec![product.clone()]))
 }
 
 fn payload(id: &str, event: &Event) -> Value {
@@ -225,7 +230,47 @@ fn to_tracker(event: &Event, job: &Job, trackers: &[String]) -> Option<NewEffect
             "seq": seq,
             "to": to,
             "at": event.at,
-            "cause": event.cause,
+            "cause": sight(Some(&job.product)).of_event(event).cause,
         }),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use giga_domain::{Actor, EventSeq, SigningKey, Stage, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn a_product_is_not_told_whose_job_took_a_seat() {
+        let (own, other) = (JobId::from_u128(1), JobId::from_u128(2));
+        let event = Event {
+            pos: FeedPos(7),
+            product: Some("alpha".parse().unwrap()),
+            job: Some((own, EventSeq(3))),
+            at: Timestamp::ZERO,
+            actor: Actor::system("dispatcher"),
+            kind: EventKind::Preempted,
+            from: Some(Stage::Building),
+            to: Some(Stage::Queued),
+            cause: format!("gave its seat to job {other}"),
+            data: serde_json::Map::from_iter([("forJob".to_owned(), json!(other))]),
+        };
+        let told = |product: Option<&str>| {
+            let webhook = Webhook {
+                id: giga_domain::WebhookId::from_u128(9),
+                product: product.map(|product| product.parse().unwrap()),
+                url: String::new(),
+                kinds: Vec::new(),
+                secret: SigningKey([0; 32]),
+                created_at: Timestamp::ZERO,
+                since: FeedPos(0),
+            };
+            to_webhook(&event, &webhook).payload.to_string()
+        };
+        let of_the_product = told(Some("alpha"));
+        assert!(!of_the_product.contains(&other.to_string()), "{of_the_product}");
+        assert!(of_the_product.contains("gave its seat to another job"), "{of_the_product}");
+        assert!(told(None).contains(&other.to_string()), "who sees the fleet is told");
+    }
 }

@@ -55,3 +55,11 @@ pub(super) fn fresh_scratch(base: &Path) -> Result<PathBuf, AgentError> {
     DirBuilder::new().mode(0o700).create(&path).map_err(AgentError::file(&path))?;
     Ok(path)
 }
+
+/// The certificate of a private CA as a file that can be shown to jobs: wherever the operator keeps it, they do not see it.
+pub(super) fn keep_ca_cert(base: &Path, pem: Option<&[u8]>) -> Result<Option<PathBuf>, AgentError> {
+    let Some(pem) = pem else { return Ok(None) };
+    let path = base.canonicalize().map_err(AgentError::file(base))?.join("coordinator-ca.pem");
+    std::fs::write(&path, pem).map_err(AgentError::file(&path))?;
+    Ok(Some(path))
+}

@@ -259,6 +259,7 @@ impl JobRun<'_> {
         request.watchdog = self.shared.watchdog;
         request.home = Some(place.home());
         request.shown = place.borrowed();
+        request.shown.extend(self.shared.ca_cert.clone());
         request.env.extend(self.environment());
         request.redact = self.shared.secrets.iter().cloned().chain(self.job_token()).collect();
         request.secrets = self.secrets.get().map(|secrets| secrets.given.clone()).unwrap_or_default();
@@ -297,6 +298,9 @@ impl JobRun<'_> {
             environment.push(("GIGA_URL".to_owned(), self.shared.streams.url.clone()));
             if self.shared.streams.trust.allow_plain_http {
                 environment.push(("GIGA_ALLOW_PLAIN_HTTP".to_owned(), "true".to_owned()));
+            }
+            if let Some(file) = &self.shared.ca_cert {
+                environment.push(("GIGA_CA_CERT".to_owned(), file.display().to_string()));
             }
             environment.push(("GIGA_TOKEN".to_owned(), token.expose().to_owned()));
         }

@@ -87,6 +87,8 @@ struct Shared {
     delivery: intake::DeliveryModes,
     streams: intake::Streams,
     broker: Option<Arc<dyn BrokerConnector>>,
+    /// The certificate by which jobs know the coordinator, where it has one of a private CA.
+    ca_cert: Option<PathBuf>,
     /// The coordinator has learned of a new capability of this factory.
     new_capabilities: Notify,
     /// There may be merge orders to take.
@@ -111,6 +113,7 @@ pub async fn run_with_ready(
     let _base = folder::hold(&config.base)?;
     let sandbox = sandbox(&config).await?;
     let (client, token) = enroll::client(&config).await?;
+    let ca_cert = folder::keep_ca_cert(&config.base, config.trust.ca_cert.as_deref())?;
     let workspace = Workspace::open(config.base.clone(), config.git.clone())?;
     let mut of_engines = config.engines.clone();
     if of_engines.scratch.is_none() {
@@ -154,6 +157,7 @@ pub async fn run_with_ready(
         delivery: intake::DeliveryModes::default(),
         streams: intake::Streams { url: config.url, token, trust: config.trust },
         broker: config.broker,
+        ca_cert,
         new_capabilities: Notify::new(),
         merge_hint: Notify::new(),
         heartbeat_hint: Notify::new(),

@@ -21,6 +21,9 @@ use crate::sandbox::HostRule;
 pub struct EnginesConfig {
     /// Names of engines that this factory does not offer.
     pub disabled: Vec<String>,
+    /// Whether engines obey what a repository sets for them: hooks, MCP servers, allowed commands, addresses. Its instructions
+    /// (CLAUDE.md and the like) reach them in any case.
+    pub repository_settings: bool,
     /// By engine, each a table with its name.
     #[serde(flatten)]
     pub programs: BTreeMap<Program, ProgramConfig>,

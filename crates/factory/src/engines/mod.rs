@@ -69,6 +69,7 @@ impl EngineFactory<'_> {
             prices: self.prices.clone(),
             scratch: self.config.scratch.clone(),
             sandbox: self.sandbox.clone(),
+            obeys_repository: self.config.repository_settings,
         })
     }
 }

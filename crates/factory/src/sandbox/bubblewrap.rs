@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
 
+use super::cgroup::Cgroups;
 use super::config::SandboxConfig;
 use super::network::{NetworkMode, Proxy, Rules};
 use super::view::{Enclosed, Guard, View};
@@ -36,12 +37,15 @@ pub(super) struct Bubblewrap {
     pub(super) version: String,
     pub(super) config: SandboxConfig,
     pub(super) host: HostEnvironment,
+    /// Where one is delegated to this process.
+    pub(super) groups: Option<Cgroups>,
 }
 
 impl Bubblewrap {
     pub(super) fn describe(&self) -> String {
         let network = self.config.network.mode;
-        format!("bubblewrap {}; network {network}; {}", self.version, self.config.limits)
+        let groups = if self.groups.is_some() { "; a control group per run" } else { "" };
+        format!("bubblewrap {}; network {network}; {}{groups}", self.version, self.config.limits)
     }
 
     pub(super) fn shows(&self, program: &Path) -> bool {
@@ -98,10 +102,22 @@ impl Bubblewrap {
         mounts.args.push(program.path.into());
         mounts.args.extend(args);
 
-        let mut command = Command::new(&self.program);
-        command.args(mounts.args).env_clear().envs(self.environment(env, &home)).current_dir("/");
+        let besides = IN_MEMORY.iter().map(|(_, _, bytes)| bytes).sum();
+        let group =
+            self.groups.as_ref().map(|groups| groups.run(&self.config.limits, besides)).transpose()?;
+        let (program, before) = match &group {
+            Some(group) => group.joined(&self.program),
+            None => (self.program.clone(), Vec::new()),
+        };
+        let mut command = Command::new(program);
+        command
+            .args(before)
+            .args(mounts.args)
+            .env_clear()
+            .envs(self.environment(env, &home))
+            .current_dir("/");
         let watch = Watch::new(self.config.limits, vec![dir, home]);
-        Ok((command, Guard { watch, proxy, wiped }))
+        Ok((command, Guard { watch, proxy, group, wiped }))
     }
 
     /// None where the network is open.

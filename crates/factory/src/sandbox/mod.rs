@@ -7,10 +7,12 @@
 //! ```text
 //! agent ─▶ bwrap ─▶ init (process 1 inside: bounds, way out to the proxy) ─▶ the engine or the script
 //!   │        └ dies with the agent        └ when it ends, the kernel ends everything inside
-//!   └ watch: processes, memory, disk ▶ the run is cut
+//!   ├ watch: processes, memory, disk ▶ the run is cut
+//!   └ a control group per run, where one is delegated to the agent
 //! ```
 
 mod bubblewrap;
+mod cgroup;
 mod config;
 mod harden;
 mod home;

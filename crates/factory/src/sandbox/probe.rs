@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use super::bubblewrap::Bubblewrap;
+use super::cgroup::Cgroups;
 use super::config::SandboxConfig;
 use super::view::{Enclosed, View};
 use crate::engines::HostEnvironment;
@@ -18,7 +19,8 @@ pub(super) async fn bubblewrap(config: SandboxConfig, host: &HostEnvironment) ->
     }
     let program = host.find_program(Path::new("bwrap")).ok_or("bubblewrap is not installed")?;
     let version = version(&program).await;
-    let found = Bubblewrap { program, version, config, host: host.clone() };
+    let groups = Cgroups::of_this_process();
+    let found = Bubblewrap { program, version, config, host: host.clone(), groups };
     match attempt(&found, host).await {
         Ok(()) => Ok(found),
         Err(why) => Err(format!("bubblewrap does not work here: {why}")),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use tokio::process::Command;
 
+use super::cgroup::RunGroup;
 use super::home::HomeFile;
 use super::network::{HostRule, Proxy};
 use super::watch::Watch;
@@ -46,6 +47,8 @@ pub(crate) struct Guard {
     pub(crate) proxy: Option<Proxy>,
     /// The private home, where secrets were in it or could have been put there.
     pub(crate) wiped: Option<PathBuf>,
+    /// Ends what is in it when it is dropped.
+    pub(crate) group: Option<RunGroup>,
 }
 
 impl Enclosed {

@@ -78,6 +78,9 @@ pub(crate) struct RunArgs {
     /// Where to read offers from when the delivery mode is `broker`: nats://HOST or tls://HOST [env: GIGA_BROKER]
     #[arg(long, value_name = "URL")]
     pub(crate) broker: Option<String>,
+    /// File with this factory's key at NATS, as `giga broker nats-config` makes it [env: GIGA_NATS_KEY]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) nats_key: Option<PathBuf>,
     /// Exit after one job, or at once if there is none
     #[arg(long)]
     pub(crate) once: bool,

@@ -3,6 +3,7 @@
 //! Settings that also come from the environment or a file are plain options without a default; `config` decides.
 
 mod artifact;
+mod broker;
 mod demo;
 mod effects;
 mod fleet;
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 pub(crate) use artifact::{ArtifactCommand, GetArtifactArgs};
+pub(crate) use broker::{BrokerCommand, NatsConfigArgs};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 pub(crate) use demo::DemoArgs;
@@ -184,6 +186,9 @@ A review is signed with the label of your token; admins can review for somebody 
     /// See the sandbox that jobs run in
     #[command(subcommand)]
     Sandbox(SandboxCommand),
+    /// Set up the broker that carries offers to factories
+    #[command(subcommand)]
+    Broker(BrokerCommand),
     /// List, download, link and remove the files that jobs uploaded
     #[command(subcommand)]
     Artifact(ArtifactCommand),
@@ -377,6 +382,9 @@ pub(crate) struct ServeArgs {
     /// PostgreSQL, else embedded:]
     #[arg(long, value_name = "URL")]
     pub(crate) broker: Option<String>,
+    /// File with the coordinator's key at NATS, as `giga broker nats-config` makes it [env: GIGA_NATS_KEY]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) nats_key: Option<PathBuf>,
     /// Where to store artifacts and logs: a folder, s3://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX or gs://BUCKET/PREFIX
     /// [env: GIGA_ARTIFACTS] [default: DIR]
     #[arg(long, value_name = "PLACE")]

@@ -3,6 +3,7 @@
 
 mod artifact;
 mod ask;
+mod broker;
 mod budget;
 mod context;
 mod dag;
@@ -46,6 +47,7 @@ pub(crate) async fn run(command: Command, settings: Settings) -> Done {
         Command::Review(args) => review::review(args, &context).await,
         Command::Factory(command) => factory::run(command, &context).await,
         Command::Sandbox(command) => sandbox::run(command, &context).await,
+        Command::Broker(command) => broker::run(command, &context).await,
         Command::Artifact(command) => artifact::run(command, &context).await,
         Command::Topic(command) => topic::run(command, &context).await,
         Command::Budget(command) => budget::run(command, &context).await,

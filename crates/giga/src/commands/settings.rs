@@ -54,6 +54,7 @@ pub(crate) fn show(context: &Context) -> Done {
         (Key::PublicUrl.name(), or_none(Key::PublicUrl)),
         (Key::Store.name(), plain(settings.store())),
         (Key::Broker.name(), plain(settings.broker())),
+        (Key::NatsKeyFile.name(), or_none(Key::NatsKeyFile)),
         (Key::Artifacts.name(), plain(settings.artifacts())),
         (Key::SecretsKey.name(), or_none(Key::SecretsKey)),
         (Key::Log.name(), plain(settings.log("warn"))),

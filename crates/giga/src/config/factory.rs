@@ -64,7 +64,7 @@ impl Settings {
     /// brokers count as none here, unless somebody asked this factory for them.
     pub(crate) fn factory_broker(&self) -> Result<Option<Setting<String>>, CliError> {
         let Some(set) = self.get(Key::Broker) else { return Ok(None) };
-        if ["nats://", "tls://"].iter().any(|scheme| set.value.starts_with(scheme)) {
+        if Self::is_nats(&set.value) {
             return Ok(Some(set));
         }
         match set {

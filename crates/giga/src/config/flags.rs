@@ -46,11 +46,13 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
             given.push((Key::Artifacts, args.artifacts.clone()));
             given.push((Key::SecretsKey, path(args.secrets_key.as_ref())));
             given.push((Key::Broker, args.broker.clone()));
+            given.push((Key::NatsKeyFile, path(args.nats_key.as_ref())));
         }
         Command::Factory(FactoryCommand::Run(args)) => {
             given.push((Key::Factory, args.id.clone()));
             given.push((Key::Base, path(args.base.as_ref())));
             given.push((Key::Broker, args.broker.clone()));
+            given.push((Key::NatsKeyFile, path(args.nats_key.as_ref())));
             given.extend(work(&args.work));
         }
         Command::Sandbox(SandboxCommand::Try(args)) => given.extend(sandbox(&args.sandbox)),

@@ -28,6 +28,7 @@ pub(crate) enum Key {
     PublicUrl,
     Store,
     Broker,
+    NatsKeyFile,
     Artifacts,
     SecretsKey,
     Log,
@@ -104,7 +105,7 @@ impl ForgeKey {
 }
 
 impl Key {
-    const PLAIN: [Self; 51] = [
+    const PLAIN: [Self; 52] = [
         Self::Url,
         Self::TokenFile,
         Self::AllowPlainHttp,
@@ -129,6 +130,7 @@ impl Key {
         Self::PublicUrl,
         Self::Store,
         Self::Broker,
+        Self::NatsKeyFile,
         Self::Artifacts,
         Self::SecretsKey,
         Self::Log,
@@ -221,6 +223,7 @@ impl Key {
             Self::PublicUrl => ("public-url", "--public-url", "GIGA_PUBLIC_URL"),
             Self::Store => ("store", "--store", "GIGA_STORE"),
             Self::Broker => ("broker", "--broker", "GIGA_BROKER"),
+            Self::NatsKeyFile => ("nats-key", "--nats-key", "GIGA_NATS_KEY"),
             Self::Artifacts => ("artifacts", "--artifacts", "GIGA_ARTIFACTS"),
             Self::SecretsKey => ("secrets-key", "--secrets-key", "GIGA_SECRETS_KEY"),
             Self::Log => ("log", "--log", "GIGA_LOG"),
@@ -298,6 +301,7 @@ impl Key {
     pub(crate) const fn is_path(self) -> bool {
         matches!(self, Self::TokenFile | Self::CaCert | Self::TlsCert | Self::TlsKeyFile | Self::SecretsKey)
             || matches!(self, Self::Data | Self::Base | Self::Repos | Self::OidcClientSecretFile)
+            || matches!(self, Self::NatsKeyFile)
             || matches!(self, Self::Tracker(_, TrackerKey::TokenFile))
             || matches!(self, Self::Forge(_, ForgeKey::TokenFile | ForgeKey::SecretFile))
     }

@@ -212,6 +212,18 @@ impl Settings {
         self.get_or(Key::Broker, if shared { &store } else { Self::EMBEDDED_BROKER })
     }
 
+    pub(crate) fn is_nats(broker: &str) -> bool {
+        ["nats://", "tls://"].iter().any(|scheme| broker.starts_with(scheme))
+    }
+
+    /// Who this process is at NATS, where the broker's URL does not say it.
+    pub(crate) fn nats_key(&self) -> Result<Option<giga_broker::NatsKey>, CliError> {
+        let Some(Setting { value, origin }) = self.get(Key::NatsKeyFile) else { return Ok(None) };
+        let path = self.surroundings.working_folder.join(value);
+        let key = giga_broker::NatsKey::read(&path);
+        key.map(Some).map_err(|error| CliError::Config(format!("{origin}: {}", error.reason)))
+    }
+
     /// Where artifacts and logs go: the data folder by default.
     pub(crate) fn artifacts(&self) -> Setting<String> {
         self.get_or(Key::Artifacts, &self.data().value.display().to_string())

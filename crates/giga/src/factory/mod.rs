@@ -130,7 +130,10 @@ pub(crate) fn agent_config(settings: &Settings) -> Result<AgentConfig, CliError>
         // Without a URL that it may clone from it would be given jobs that it cannot do.
         can_clone: !git.allowed.is_empty(),
         git,
-        broker: settings.factory_broker()?.map(|broker| broker::door(broker.value)),
+        broker: match settings.factory_broker()? {
+            Some(broker) => Some(broker::connector(broker.value, settings.nats_key()?)),
+            None => None,
+        },
         take_over: false,
         once: false,
     })

@@ -41,6 +41,33 @@ fn git(dir: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
+/// What runs in a factory must never be near an admin's token. Looked at with each line that the demo prints; only root may
+/// look into a factory at all.
+#[test]
+fn factories_have_tokens_of_their_own() {
+    let home = Home::new();
+    let mut playing = demo(&home, &[]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut tokens = Vec::new();
+    for line in BufReader::new(playing.stderr.take().unwrap()).lines() {
+        line.unwrap();
+        let tmp = home.path().join("tmp").display().to_string();
+        for process in std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path()) {
+            let read = |name: &str| std::fs::read(process.join(name)).unwrap_or_default();
+            let words = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
+            if words.contains("factory run") && words.contains(&tmp) {
+                let environment = read("environ");
+                let variables = environment.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+                tokens
+                    .extend(variables.filter_map(|pair| Some(pair.strip_prefix("GIGA_TOKEN=")?.to_owned())));
+            }
+        }
+    }
+    assert!(playing.wait().unwrap().success());
+    assert!(tokens.iter().all(|token| token.starts_with("giga_factory_")), "{tokens:?}");
+    let is_root = Command::new("id").arg("-u").output().unwrap().stdout.trim_ascii() == b"0";
+    assert!(!is_root || !tokens.is_empty(), "the factory was seen");
+}
+
 #[test]
 fn the_tour_ends_with_a_merge_commit() {
     let home = Home::new();

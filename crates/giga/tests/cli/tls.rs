@@ -65,12 +65,19 @@ async fn everything_works_over_tls() {
     assert!(page.headers().contains_key("content-security-policy"), "{page:?}");
 
     // A factory: HTTP, and jobs down its stream.
-    let mut command = trusting(&home, &authority, &["factory", "run", "--id", "mac"]);
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_giga"));
+    let folder = program.parent().unwrap().to_str().unwrap();
+    let words = ["factory", "run", "--id", "mac", "--sandbox-read", folder];
+    let mut command = trusting(&home, &authority, &words);
     let mut factory = Ended(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
     let mut lines = BufReader::new(factory.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(lines.next().as_deref(), Some("ready factory mac"));
-    let manifest =
-        "---\nname: hello\nproduct: demo\nengine: shell\nscript: 'true'\nship: auto\n---\nSay hello.\n";
+    // What runs inside a job trusts the coordinator too, and is known there as the job.
+    let asks = "job show \"$GIGA_JOB_ID\" 2>&1 | grep \"this is the token of job\"";
+    let script = format!("{} {asks}", program.display());
+    let manifest = format!(
+        "---\nname: hello\nproduct: demo\nengine: shell\nscript: '{script}'\nship: auto\nretry: {{max: 0}}\n---\nSay hello.\n"
+    );
     home.write("job.md", manifest);
     run(&mut trusting(&home, &authority, &["job", "submit", "job.md"])).ok();
     // Follows the events, which is SSE.

@@ -36,6 +36,9 @@ const HELP: &str = "steps, one per line:
   show-env            its environment, each on a line
   show-environ        /proc/self/environ, each on a line
   show-stdin          how many bytes standard input has, and their beginning
+  show-whole-stdin    standard input, as JSON on a line
+  show-persona        the file of --append-system-prompt-file, as JSON on a line, if there is one
+  look-for-args       how many processes of the machine have the value of LOOK_FOR in their arguments
   show-dir            its working folder
   show-file VARIABLE  the content of the file that the variable names
   write FILE TEXT     a file in the working folder
@@ -157,6 +160,27 @@ fn show(verb: &str, rest: &str, args: &[String]) -> std::io::Result<()> {
             std::io::stdin().read_to_string(&mut input)?;
             let beginning: String = input.chars().take(20).collect();
             print(format!("stdin {} {beginning}", input.len()).as_bytes());
+        }
+        "show-whole-stdin" => {
+            let mut input = String::new();
+            std::io::stdin().read_to_string(&mut input)?;
+            print(format!("stdin {}", serde_json::Value::from(input)).as_bytes());
+        }
+        "show-persona" => {
+            let named = args.windows(2).find(|pair| pair[0] == "--append-system-prompt-file");
+            if let Some([_, file, ..]) = named {
+                let text = std::fs::read_to_string(file)?;
+                print(format!("persona {}", serde_json::Value::from(text)).as_bytes());
+            }
+        }
+        "look-for-args" => {
+            let mark = std::env::var("LOOK_FOR").map_err(std::io::Error::other)?;
+            let has_mark = |entry: &std::fs::DirEntry| {
+                std::fs::read(entry.path().join("cmdline"))
+                    .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(&mark))
+            };
+            let found = std::fs::read_dir("/proc")?.flatten().filter(has_mark).count();
+            print(format!("found in the arguments of {found} processes").as_bytes());
         }
         "show-dir" => print(std::env::current_dir()?.display().to_string().as_bytes()),
         "show-file" => {

@@ -59,6 +59,11 @@ impl NatsServer {
         self.start_again();
     }
 
+    /// Reads its settings again, as an operator has it do by SIGHUP. Returns before it has.
+    pub fn reload(&self) {
+        self.order("reload");
+    }
+
     fn order(&self, order: &str) {
         let answer = self.supervisor.lock().order(order);
         answer.unwrap_or_else(|why| panic!("NATS: `{order}` failed: {why}"));

@@ -38,6 +38,7 @@ while read -r order argument; do
             fi
             ;;
         kill) if end KILL; then echo "ok killed"; else echo "failed: it does not run"; fi ;;
+        reload) if kill -s HUP "$server"; then echo "ok reloading"; else echo "failed: it does not run"; fi ;;
         wipe) if rm -rf "$home/js"; then echo "ok wiped"; else echo "failed: $home/js is still there"; fi ;;
     esac
 done

@@ -10,9 +10,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use giga_api::client::ClientError;
 use giga_api::wire::AcceptRequest;
-use giga_domain::Offer;
+use giga_domain::{FactoryId, Offer};
+use giga_ports::BrokerError;
 use giga_ports::broker::Offers;
-use giga_ports::{Broker, BrokerError};
 use tokio_util::sync::CancellationToken;
 
 use super::channel::{Channel, ChannelError, Connector};
@@ -21,10 +21,11 @@ use crate::agent::Shared;
 
 const OPEN: Duration = Duration::from_secs(10);
 
-/// How the factory connects to its broker. The composition root knows which kinds there are.
+/// How the factory gets to its offers, and to nothing else on the broker. The composition root knows which kinds there are.
 #[async_trait]
 pub trait BrokerConnector: Debug + Send + Sync {
-    async fn open(&self) -> Result<Arc<dyn Broker>, BrokerError>;
+    /// Until what it returns is dropped.
+    async fn read_offers(&self, factory: &FactoryId) -> Result<Box<dyn Offers>, BrokerError>;
 
     /// What must never be shown, whatever an engine prints.
     fn secret(&self) -> Option<String>;
@@ -33,13 +34,8 @@ pub trait BrokerConnector: Debug + Send + Sync {
 #[async_trait]
 impl Connector for Arc<dyn BrokerConnector> {
     async fn open(&self, shared: &Shared) -> Result<Box<dyn Channel>, ChannelError> {
-        let opened = async {
-            let broker = BrokerConnector::open(&**self).await?;
-            let offers = broker.consume(&shared.id).await?;
-            Ok::<_, BrokerError>(Mailbox { _broker: broker, offers })
-        };
-        match tokio::time::timeout(OPEN, opened).await {
-            Ok(Ok(mailbox)) => Ok(Box::new(mailbox)),
+        match tokio::time::timeout(OPEN, self.read_offers(&shared.id)).await {
+            Ok(Ok(offers)) => Ok(Box::new(Mailbox { offers })),
             Ok(Err(error)) => Err(ChannelError(error.to_string())),
             Err(_) => Err(ChannelError("the broker does not answer".to_owned())),
         }
@@ -47,8 +43,6 @@ impl Connector for Arc<dyn BrokerConnector> {
 }
 
 struct Mailbox {
-    /// Kept for as long as its offers are read.
-    _broker: Arc<dyn Broker>,
     offers: Box<dyn Offers>,
 }
 

@@ -49,7 +49,7 @@ pub(super) struct Launch {
     pub(super) args: Vec<OsString>,
     pub(super) env: BTreeMap<OsString, OsString>,
     pub(super) dir: PathBuf,
-    /// A file to read, for a prompt that is too long for an argument. Unlike a pipe it has an end.
+    /// A file to read, for a program that reads its prompt there. Unlike a pipe it has an end.
     pub(super) stdin: Option<File>,
     /// What it is shown in a sandbox.
     pub(super) view: View,
@@ -117,6 +117,11 @@ pub(super) async fn run(
     tree.kill().await;
     let _reaped = child.wait().await;
     let wiped = guard.as_mut().and_then(|guard| guard.wiped.take());
+    let out_of_memory = guard.as_ref().and_then(|guard| guard.group.as_ref()?.out_of_memory());
+    let end = match (end, out_of_memory) {
+        (End::Exited(_), Some(words)) => End::Cut(EngineFailure::lasting(FailReason::Crash, words)),
+        (end, _) => end,
+    };
     drop(guard);
     if let Some(home) = wiped
         && let Err(error) = remove_folder(home).await

@@ -1,7 +1,7 @@
 //! Claude Code.
 //!
 //! Edits are allowed by default and commands are not: whoever wants more adds `--permission-mode` or
-//! `--allowedTools` to `extra-args`.
+//! `--allowedTools` to `extra-args`. Without the settings of a repository it does not read its CLAUDE.md either.
 
 mod events;
 
@@ -54,6 +54,10 @@ impl Cli for Claude {
         &["ANTHROPIC_BASE_URL"]
     }
 
+    fn instruction_files(&self) -> &[&'static str] {
+        &["CLAUDE.md", ".claude/CLAUDE.md"]
+    }
+
     fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
         let mut args = arguments(["-p", "--output-format", "stream-json", "--verbose"]);
         args.extend(arguments(["--permission-mode", "acceptEdits"]));
@@ -67,10 +71,15 @@ impl Cli for Claude {
             let before = call.session.and(call.request.usage_before.cost).unwrap_or_default();
             args.extend(arguments(["--max-budget-usd", &format!("{:#}", cap + before)]));
         }
-        // Written with `=`, so that nothing in the value can be taken for an option.
-        args.extend(call.persona.map(|persona| OsString::from(format!("--append-system-prompt={persona}"))));
+        if !call.obeys_repository {
+            args.extend(arguments(["--setting-sources", "user", "--strict-mcp-config"]));
+        }
+        args.extend(
+            call.persona_file
+                .into_iter()
+                .flat_map(|file| ["--append-system-prompt-file".into(), file.into()]),
+        );
         args.extend(config.options("--model"));
-        args.extend(call.prompt.into_iter().flat_map(|prompt| arguments(["--", prompt])));
         Ok(args)
     }
 

@@ -1,10 +1,14 @@
 //! Codex. Its own sandbox lets it write in the work tree and nowhere else.
 //!
+//! It would mark a folder that it may write as trusted, obey the settings in it, and leave that mark behind. In one that is
+//! not trusted it reads no AGENTS.md either.
+//!
 //! The sandbox and the folder are options of `exec` and must stand before `resume`, which does not take them.
 
 mod events;
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -39,9 +43,16 @@ impl Cli for Codex {
         &["OPENAI_BASE_URL"]
     }
 
+    fn instruction_files(&self) -> &[&'static str] {
+        &["AGENTS.md"]
+    }
+
     fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
         let mut args = arguments(["exec", "--json", "--skip-git-repo-check", "-s", "workspace-write", "-C"]);
         args.push(call.request.dir.clone().into());
+        if !call.obeys_repository {
+            args.extend(["-c".into(), untrusted(&call.request.dir)]);
+        }
         args.extend(config.options("-m"));
         if call.session.is_some() {
             args.push("resume".into());
@@ -49,7 +60,7 @@ impl Cli for Codex {
         args.push("--".into());
         args.extend(call.session.map(OsString::from));
         // A lone dash stands for standard input.
-        args.push(call.prompt.unwrap_or("-").into());
+        args.push("-".into());
         Ok(args)
     }
 
@@ -68,4 +79,16 @@ impl Cli for Codex {
     fn read(&self, event: &Value) -> Vec<LineEvent> {
         events::read(event)
     }
+}
+
+/// By the folder's name as it was given and as the system has it.
+fn untrusted(dir: &Path) -> OsString {
+    let real = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    let mut names = vec![dir.to_owned(), real];
+    names.dedup();
+    let entry = |path: &PathBuf| {
+        // A string of JSON is one of TOML.
+        format!("{}={{trust_level=\"untrusted\"}}", Value::from(path.to_string_lossy().into_owned()))
+    };
+    format!("projects={{{}}}", names.iter().map(entry).collect::<Vec<_>>().join(",")).into()
 }

@@ -1,7 +1,8 @@
 //! Gemini CLI. It has no question about the account, so the preflight looks for what a sign-in leaves.
 //!
 //! Like Claude Code it may edit by default and not run commands. The work tree is the factory's own, which is why its
-//! question whether to trust the folder is skipped.
+//! question whether to trust the folder is skipped. Even so it obeys no `.gemini/settings.json` in a folder that nobody trusted
+//! (seen with 0.61), but it takes variables from a `.env` there.
 
 mod events;
 
@@ -19,6 +20,8 @@ use crate::sandbox::HomeFile;
 
 const KEYS: [&str; 3] = ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"];
 
+const ADDRESSES: [&str; 2] = ["GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL"];
+
 pub(super) struct Gemini;
 
 impl Cli for Gemini {
@@ -30,6 +33,8 @@ impl Cli for Gemini {
             "GOOGLE_CLOUD_PROJECT",
             "GOOGLE_CLOUD_LOCATION",
             "GOOGLE_GENAI_USE_VERTEXAI",
+            ADDRESSES[0],
+            ADDRESSES[1],
         ]
     }
 
@@ -55,12 +60,30 @@ impl Cli for Gemini {
         ]
     }
 
+    fn address_variables(&self) -> &[&'static str] {
+        &ADDRESSES
+    }
+
+    /// A `.env` of the repository sets what is not set, and one that is empty counts as set.
+    fn shut_variables(&self) -> &[(&'static str, &'static str)] {
+        &[
+            (ADDRESSES[0], ""),
+            (ADDRESSES[1], ""),
+            ("CODE_ASSIST_ENDPOINT", ""),
+            ("HTTP_PROXY", ""),
+            ("HTTPS_PROXY", ""),
+            ("http_proxy", ""),
+            ("https_proxy", ""),
+            ("GEMINI_SANDBOX", ""),
+            ("NODE_TLS_REJECT_UNAUTHORIZED", ""),
+        ]
+    }
+
     fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
         let mut args = arguments(["-o", "stream-json", "--approval-mode", "auto_edit", "--skip-trust"]);
         // Written with `=`, so that nothing in the value can be taken for an option.
         args.extend(call.session.map(|id| OsString::from(format!("--resume={id}"))));
         args.extend(config.options("-m"));
-        args.extend(call.prompt.map(|prompt| OsString::from(format!("--prompt={prompt}"))));
         Ok(args)
     }
 

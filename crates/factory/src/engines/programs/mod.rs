@@ -1,7 +1,7 @@
 //! Engines that are programs on this machine: what they share around the runner.
 //!
 //! A recipe says how one program is called and recognised; it never starts anything itself, and what comes from a job
-//! reaches a program as one whole argument or as a file, never as part of a command line that someone splits.
+//! reaches a program as a file or on standard input, never as an argument: everybody on the machine can read those.
 //!
 //! [`Program`] is the list of those with an account of their own. One more is a variant of it and a module that
 //! implements [`Cli`]: settings, detection, event formats and tests go by the list.
@@ -10,6 +10,7 @@ mod claude;
 mod codex;
 mod command;
 mod gemini;
+mod instructions;
 mod opencode;
 mod preflight;
 mod shell;
@@ -46,9 +47,6 @@ use crate::sandbox::{HomeFile, HostRule, Sandbox, View, host_of};
 pub(super) use command::Template;
 use preflight::SignIn;
 pub(super) use shell::Shell;
-
-/// Linux takes 128 KiB in one argument; a longer prompt is given as a file on standard input.
-const LONGEST_ARGUMENT: usize = 96 * 1024;
 
 /// How engines with an account reach it from behind a proxy.
 const NETWORK_VARIABLES: [&str; 6] =
@@ -110,6 +108,16 @@ pub(super) trait Cli: Sync {
 
     fn reads(&self) -> Reads {
         Reads::OneText
+    }
+
+    /// Variables by which it leaves a repository's own settings alone, where the operator has not set them.
+    fn shut_variables(&self) -> &[(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Files of a repository that it does not read any more where it leaves the settings alone.
+    fn instruction_files(&self) -> &[&'static str] {
+        &[]
     }
 
     fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure>;
@@ -176,6 +184,18 @@ impl Recipe for Configured {
         self.program.cli().reads()
     }
 
+    fn reads_stdin(&self) -> bool {
+        true
+    }
+
+    fn shut_variables(&self) -> &[(&'static str, &'static str)] {
+        self.program.cli().shut_variables()
+    }
+
+    fn instruction_files(&self) -> &[&'static str] {
+        self.program.cli().instruction_files()
+    }
+
     fn args(&self, call: &Call<'_>) -> Result<Vec<OsString>, EngineFailure> {
         self.program.cli().args(call, &self.config)
     }
@@ -227,6 +247,21 @@ pub(super) trait Recipe: fmt::Debug + Send + Sync {
         Reads::OneText
     }
 
+    /// Whether the prompt comes on standard input; others are told where its file is.
+    fn reads_stdin(&self) -> bool {
+        false
+    }
+
+    /// Variables by which it leaves a repository's own settings alone, where the operator has not set them.
+    fn shut_variables(&self) -> &[(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Files of a repository that it does not read any more where it leaves the settings alone.
+    fn instruction_files(&self) -> &[&'static str] {
+        &[]
+    }
+
     /// Whether a run costs anything beyond this machine.
     fn has_account(&self) -> bool {
         true
@@ -251,7 +286,7 @@ pub(super) trait Recipe: fmt::Debug + Send + Sync {
 pub(super) enum Reads {
     /// Before and behind the prompt.
     OneText,
-    /// The persona by an option of its own, the rest behind the prompt.
+    /// The persona as a file of its own, the rest behind the prompt.
     PersonaApart,
     /// It is no reader: the prompt file holds the job's text and nothing else.
     JobTextOnly,
@@ -263,11 +298,11 @@ pub(super) struct Call<'a> {
     pub(super) request: &'a EngineRequest,
     /// Checked: it cannot be taken for an option.
     pub(super) session: Option<&'a str>,
-    /// `None` when it is too long and comes on standard input.
-    pub(super) prompt: Option<&'a str>,
-    /// For a recipe that takes it apart.
-    pub(super) persona: Option<&'a str>,
+    /// Persona and instructions, for a recipe that takes them apart.
+    pub(super) persona_file: Option<&'a Path>,
     pub(super) prompt_file: &'a Path,
+    /// Whether what the repository sets for the program counts: hooks, servers, allowed commands.
+    pub(super) obeys_repository: bool,
     /// A private folder outside of the work tree that lives as long as the run.
     pub(super) scratch: &'a Path,
 }
@@ -279,6 +314,7 @@ pub(super) struct ProgramEngine {
     pub(super) prices: PriceTable,
     pub(super) scratch: Option<PathBuf>,
     pub(super) sandbox: Sandbox,
+    pub(super) obeys_repository: bool,
 }
 
 #[async_trait]
@@ -351,15 +387,27 @@ impl ProgramEngine {
             let program = self.recipe.program().display();
             return Err(EngineFailure::lasting(FailReason::NoEngine, format!("{program} is not installed")));
         };
-        let (persona, text) = self.prompt_parts(request);
+        let (persona, text) = self.prompt_parts(request, session.is_some());
         let prompt_file = scratch.join("prompt.md");
         write_private(&prompt_file, &text).map_err(|error| no_scratch(&error))?;
-        let fits = is_argument(&text);
-        let prompt = fits.then_some(text.as_str());
-        let call = Call { request, session, prompt, persona, prompt_file: &prompt_file, scratch };
+        let persona_file = scratch.join("persona.md");
+        if let Some(persona) = &persona {
+            write_private(&persona_file, persona).map_err(|error| no_scratch(&error))?;
+        }
+        let call = Call {
+            request,
+            session,
+            persona_file: persona.as_ref().map(|_| persona_file.as_path()),
+            prompt_file: &prompt_file,
+            obeys_repository: self.obeys_repository,
+            scratch,
+        };
         let args = self.recipe.args(&call)?;
-        let stdin =
-            if fits { None } else { Some(File::open(&prompt_file).map_err(|error| no_scratch(&error))?) };
+        let stdin = if self.recipe.reads_stdin() {
+            Some(File::open(&prompt_file).map_err(|error| no_scratch(&error))?)
+        } else {
+            None
+        };
         let mut env = self.environment(request);
         env.insert("GIGA_PROMPT_FILE".into(), prompt_file.into());
         if let Some(review) = &request.review {
@@ -378,18 +426,28 @@ impl ProgramEngine {
         Ok(Launch { program, args, env, dir: request.dir.clone(), stdin, view })
     }
 
-    /// The persona, where it goes apart, and the text of the prompt.
-    fn prompt_parts<'a>(&self, request: &'a EngineRequest) -> (Option<&'a str>, String) {
+    /// Persona and instructions, where they go apart, and the text of the prompt.
+    fn prompt_parts(&self, request: &EngineRequest, resumes: bool) -> (Option<String>, String) {
+        let instructions = if self.obeys_repository {
+            None
+        } else {
+            instructions::of(&request.dir, self.recipe.instruction_files())
+        };
+        let persona = |instructions: Option<String>| {
+            let parts: Vec<String> = request.persona.clone().into_iter().chain(instructions).collect();
+            (!parts.is_empty()).then(|| parts.join("\n\n"))
+        };
         match self.recipe.reads() {
             Reads::JobTextOnly => (None, request.prompt.clone()),
-            Reads::OneText => (None, request.whole_prompt()),
-            Reads::PersonaApart => match request.persona.as_deref().filter(|persona| is_argument(persona)) {
-                Some(persona) => {
-                    let rest = EngineRequest { persona: None, ..request.clone() };
-                    (Some(persona), rest.whole_prompt())
-                }
-                None => (None, request.whole_prompt()),
-            },
+            // A session that is gone on with has read them.
+            Reads::OneText => {
+                let persona = persona(instructions.filter(|_| !resumes));
+                (None, EngineRequest { persona, ..request.clone() }.whole_prompt())
+            }
+            Reads::PersonaApart => {
+                let rest = EngineRequest { persona: None, ..request.clone() };
+                (persona(instructions), rest.whole_prompt())
+            }
         }
     }
 
@@ -398,6 +456,11 @@ impl ProgramEngine {
         for JobSecret { place, value, .. } in &request.secrets {
             if let Some(name) = place.env() {
                 environment.insert(name.into(), OsString::from_vec(value.to_vec()));
+            }
+        }
+        if !self.obeys_repository {
+            for (name, value) in self.recipe.shut_variables() {
+                environment.entry(name.into()).or_insert_with(|| value.into());
             }
         }
         environment
@@ -462,10 +525,6 @@ fn private_folder(parent: Option<&Path>) -> std::io::Result<TempDir> {
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = File::create_new(path)?;
     file.write_all(text.as_bytes())
-}
-
-fn is_argument(text: &str) -> bool {
-    text.len() <= LONGEST_ARGUMENT && !text.contains('\0')
 }
 
 /// What an engine would name a session; above all, nothing that looks like an option or a path.

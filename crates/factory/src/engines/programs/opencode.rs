@@ -62,11 +62,18 @@ impl Cli for Opencode {
         ]
     }
 
+    fn shut_variables(&self) -> &[(&'static str, &'static str)] {
+        &[("OPENCODE_DISABLE_PROJECT_CONFIG", "1")]
+    }
+
+    fn instruction_files(&self) -> &[&'static str] {
+        &["AGENTS.md"]
+    }
+
     fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
         let mut args = arguments(["run", "--format", "json"]);
         args.extend(call.session.into_iter().flat_map(|id| arguments(["-s", id])));
         args.extend(config.options("-m"));
-        args.extend(call.prompt.into_iter().flat_map(|prompt| arguments(["--", prompt])));
         Ok(args)
     }
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use giga_api::wire::Stage;
-use giga_broker::Embedded;
-use giga_domain::Delivery;
+use giga_broker::{Embedded, NatsKey};
+use giga_domain::{Delivery, FactoryId};
 use giga_factory::agent::BrokerConnector;
-use giga_ports::{Broker, BrokerError};
+use giga_ports::BrokerError;
+use giga_ports::broker::Offers;
 use giga_testkit::nats::NatsServer;
 use serde_json::json;
 
@@ -229,12 +230,12 @@ async fn a_factory_that_picks_by_itself_takes_only_what_it_can_run() {
 
 /// As the composition root makes it.
 #[derive(Debug)]
-struct Nats(String);
+struct Nats(String, Option<NatsKey>);
 
 #[async_trait]
 impl BrokerConnector for Nats {
-    async fn open(&self) -> Result<Arc<dyn Broker>, BrokerError> {
-        giga_broker::open(&self.0).await
+    async fn read_offers(&self, factory: &FactoryId) -> Result<Box<dyn Offers>, BrokerError> {
+        giga_broker::read_offers(&self.0, self.1.as_ref(), factory).await
     }
 
     fn secret(&self) -> Option<String> {
@@ -249,7 +250,7 @@ async fn a_factory_reads_its_own_offers_and_polls_while_the_broker_is_down() {
     let world = prepared(world, Delivery::Broker).await;
     let mut config = world.config("a");
     config.seats = 2;
-    config.broker = Some(Arc::new(Nats(nats.url())));
+    config.broker = Some(Arc::new(Nats(nats.url(), None)));
     let factory = Factory::start(config);
     world.until_delivered_by("a", Delivery::Broker).await;
     let claims = world.answered(CLAIM).await;
@@ -272,6 +273,40 @@ async fn a_factory_reads_its_own_offers_and_polls_while_the_broker_is_down() {
     world.until_delivered_by("a", Delivery::Broker).await;
     does_a_job(&world, "afterwards").await;
     factory.drain().await;
+}
+
+/// Each has a user of its own, which reaches its offers and nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn factories_with_users_of_their_own_do_their_jobs() {
+    let key = |byte| NatsKey::from_random([byte; 32]).unwrap();
+    let fleet = [("a".parse().unwrap(), key(2).public()), ("b".parse().unwrap(), key(3).public())];
+    let folder = tempfile::tempdir().unwrap();
+    let settings = folder.path().join("nats.conf");
+    std::fs::write(&settings, giga_broker::server_accounts(&key(1).public(), &fleet)).unwrap();
+    let nats = NatsServer::start_with(&["-c", settings.to_str().unwrap()]);
+    let broker = giga_broker::open_with(&nats.url(), Some(key(1))).await.unwrap();
+    let world = prepared(World::start_on(broker).await, Delivery::Broker).await;
+    let mut factories = Vec::new();
+    for (name, byte) in [("a", 2), ("b", 3)] {
+        let mut config = world.config(name);
+        config.seats = 1;
+        config.broker = Some(Arc::new(Nats(nats.url(), Some(key(byte)))));
+        factories.push(Factory::start(config));
+        world.until_delivered_by(name, Delivery::Broker).await;
+    }
+    let claims = world.answered(CLAIM).await;
+    let mut jobs = Vec::new();
+    for number in 0..6 {
+        jobs.push(world.submit(&format!("job-{number}"), "ship: auto", "true").await);
+    }
+    for job in &jobs {
+        assert_eq!(world.until_stage(job, Stage::Shipped).await.lease_epoch, 1);
+    }
+    assert_eq!(world.answered(CLAIM).await, claims, "nobody polled");
+    assert!(world.answered(ACCEPT).await >= 6);
+    for factory in factories {
+        factory.drain().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,7 +19,7 @@ mod requests;
 mod reviewed;
 mod secrets;
 mod several;
-mod shipping;
+pub(crate) mod shipping;
 pub(crate) mod spend;
 mod streams;
 mod unmetered;

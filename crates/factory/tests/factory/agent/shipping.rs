@@ -11,7 +11,7 @@ use serde_json::json;
 use super::child::ChildFactory;
 use super::world::{LOOK_AGAIN, Origin, PATIENCE, World};
 
-pub(super) async fn until_settled(world: &World, job: &str) -> Job {
+pub(crate) async fn until_settled(world: &World, job: &str) -> Job {
     world.until(job, |job| matches!(job.stage, Stage::Shipped | Stage::Failed)).await
 }
 

@@ -2,7 +2,7 @@
 
 use giga_domain::Usd;
 use giga_domain::job::BudgetCaps;
-use giga_factory::engines::Usage;
+use giga_factory::engines::{Program, Usage};
 
 use crate::engines::kit::{Bench, Ran};
 
@@ -36,6 +36,8 @@ fn configured(bench: Bench) -> Bench {
     })
 }
 
+const LEFT_ALONE: [&str; 3] = ["--setting-sources", "user", "--strict-mcp-config"];
+
 #[tokio::test]
 async fn claude() {
     let mut fresh = argv("claude", |bench| bench).await;
@@ -46,38 +48,26 @@ async fn claude() {
         id[14..].starts_with('4') && id[19..].starts_with(['8', '9', 'a', 'b']),
         "a version 4 UUID: {id}"
     );
-    assert_eq!(
-        fresh,
-        [
-            "-p",
-            "--output-format",
-            "stream-json",
-            "--verbose",
-            "--permission-mode",
-            "acceptEdits",
-            "--session-id",
-            "--",
-            "Fix the greeting."
-        ]
-    );
+    let fixed = ["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"];
+    assert_eq!(fresh, [&fixed[..], &["--session-id"], &LEFT_ALONE].concat());
     let again = argv("claude", |bench| configured(resumed(bench))).await;
-    assert_eq!(
-        again[6..],
-        [
-            "--resume",
-            "ses-1",
-            "--max-budget-usd",
-            "2.25",
-            "--model",
-            "big",
-            "--extra",
-            "--",
-            "Fix the greeting."
-        ]
-    );
+    let resumes = ["--resume", "ses-1", "--max-budget-usd", "2.25"];
+    assert_eq!(again, [&fixed[..], &resumes, &LEFT_ALONE, &["--model", "big", "--extra"]].concat());
 }
 
-/// Apart where the program has an option for it, otherwise before the prompt; reviewers' words come last.
+/// What an engine is given to read: the persona apart, and standard input.
+async fn reading(engine: &str, change: impl Fn(Bench) -> Bench) -> (Option<String>, String) {
+    let ran = change(Bench::new(engine, &["show-args", "show-persona", "show-whole-stdin"])).run().await;
+    let lines = ran.lines();
+    let text = |mark: &str| {
+        let line = lines.iter().find_map(|line| line.strip_prefix(mark))?;
+        Some(serde_json::from_str::<String>(line).unwrap())
+    };
+    (text("persona "), text("stdin ").unwrap())
+}
+
+/// Apart where the program has an option for it, otherwise before the prompt; reviewers' words come last. Nothing of it is an
+/// argument.
 #[tokio::test]
 async fn a_persona_and_reviewers_words() {
     let with_both = |bench: Bench| {
@@ -87,41 +77,115 @@ async fn a_persona_and_reviewers_words() {
         })
     };
     let both = "Fix the greeting.\n\n> Say hello.";
-    let claude = argv("claude", with_both).await;
-    assert_eq!(claude[8..], ["--append-system-prompt=--You are careful.", "--", both]);
-    let all = format!("--You are careful.\n\n{both}");
-    assert_eq!(argv("codex", with_both).await.last(), Some(&all));
-    assert_eq!(argv("opencode", with_both).await[3..], ["--", &all]);
-    assert_eq!(argv("gemini", with_both).await.last(), Some(&format!("--prompt={all}")));
+    assert_eq!(reading("claude", with_both).await, (Some("--You are careful.".into()), both.into()));
+    for engine in ["codex", "opencode", "gemini"] {
+        let all = format!("--You are careful.\n\n{both}");
+        assert_eq!(reading(engine, with_both).await, (None, all), "{engine}");
+    }
+    for program in Program::ALL {
+        let argv = argv(program.as_str(), with_both).await;
+        for word in ["careful", "greeting", "Say hello"] {
+            assert!(!argv.iter().any(|argument| argument.contains(word)), "{argv:?}");
+        }
+    }
+}
+
+/// Without the settings of a repository, its instructions are handed over as text.
+#[tokio::test]
+async fn instructions_of_the_repository() {
+    let with_files = |obeyed: bool| {
+        move |bench: Bench| {
+            for name in ["CLAUDE.md", "AGENTS.md", "GEMINI.md"] {
+                std::fs::write(bench.dir.path().join(name), format!("I am {name}.\n")).unwrap();
+            }
+            bench.configured(|config| config.repository_settings = obeyed)
+        }
+    };
+    let from = |name: &str| format!("The repository's own instructions, from {name}:\n\nI am {name}.");
+    let prompt = "Fix the greeting.".to_owned();
+    assert_eq!(reading("claude", with_files(false)).await, (Some(from("CLAUDE.md")), prompt.clone()));
+    for engine in ["codex", "opencode"] {
+        let all = format!("{}\n\n{prompt}", from("AGENTS.md"));
+        assert_eq!(reading(engine, with_files(false)).await, (None, all), "{engine}");
+        // The session has them already.
+        let resumes = |bench| resumed(with_files(false)(bench));
+        assert_eq!(reading(engine, resumes).await, (None, prompt.clone()), "{engine}");
+    }
+    // It reads its own by itself.
+    assert_eq!(reading("gemini", with_files(false)).await, (None, prompt.clone()));
+    for program in Program::ALL {
+        assert_eq!(reading(program.as_str(), with_files(true)).await, (None, prompt.clone()), "{program}");
+    }
 }
 
 #[tokio::test]
 async fn codex() {
     let fixed = ["exec", "--json", "--skip-git-repo-check", "-s", "workspace-write", "-C", "DIR"];
+    let untrusted = ["-c", "projects={\"DIR\"={trust_level=\"untrusted\"}}"];
     let fresh = argv("codex", |bench| bench).await;
-    assert_eq!(fresh, [&fixed[..], &["--", "Fix the greeting."]].concat());
+    assert_eq!(fresh, [&fixed[..], &untrusted, &["--", "-"]].concat());
     let again = argv("codex", |bench| configured(resumed(bench))).await;
-    let rest = ["-m", "big", "--extra", "resume", "--", "ses-1", "Fix the greeting."];
-    assert_eq!(again, [&fixed[..], &rest].concat());
+    let rest = ["-m", "big", "--extra", "resume", "--", "ses-1", "-"];
+    assert_eq!(again, [&fixed[..], &untrusted, &rest].concat());
 }
 
 #[tokio::test]
 async fn opencode() {
-    let fresh = argv("opencode", |bench| bench).await;
-    assert_eq!(fresh, ["run", "--format", "json", "--", "Fix the greeting."]);
+    assert_eq!(argv("opencode", |bench| bench).await, ["run", "--format", "json"]);
     let again = argv("opencode", |bench| configured(resumed(bench))).await;
-    assert_eq!(
-        again,
-        ["run", "--format", "json", "-s", "ses-1", "-m", "big", "--extra", "--", "Fix the greeting."]
-    );
+    assert_eq!(again, ["run", "--format", "json", "-s", "ses-1", "-m", "big", "--extra"]);
 }
 
 #[tokio::test]
 async fn gemini() {
     let fixed = ["-o", "stream-json", "--approval-mode", "auto_edit", "--skip-trust"];
-    let fresh = argv("gemini", |bench| bench).await;
-    assert_eq!(fresh, [&fixed[..], &["--prompt=Fix the greeting."]].concat());
+    assert_eq!(argv("gemini", |bench| bench).await, fixed);
     let again = argv("gemini", |bench| configured(resumed(bench))).await;
-    let rest = ["--resume=ses-1", "-m", "big", "--extra", "--prompt=Fix the greeting."];
-    assert_eq!(again, [&fixed[..], &rest].concat());
+    assert_eq!(again, [&fixed[..], &["--resume=ses-1", "-m", "big", "--extra"]].concat());
+}
+
+/// Where the operator says so, a repository's settings count, as the programs have it by themselves.
+#[tokio::test]
+async fn settings_of_the_repository_are_obeyed_on_demand() {
+    let obeyed = |bench: Bench| bench.configured(|config| config.repository_settings = true);
+    for program in Program::ALL {
+        let argv = argv(program.as_str(), obeyed).await;
+        for word in ["--setting-sources", "--strict-mcp-config", "-c"] {
+            assert!(!argv.contains(&word.to_owned()), "{argv:?}");
+        }
+    }
+    let environment = async |engine: &str, change: fn(Bench) -> Bench| {
+        change(Bench::new(engine, &["show-env"])).run().await.lines().join("\n")
+    };
+    for (engine, variable) in
+        [("opencode", "OPENCODE_DISABLE_PROJECT_CONFIG=1"), ("gemini", "GOOGLE_GEMINI_BASE_URL=")]
+    {
+        let left_alone = environment(engine, |bench| bench).await;
+        assert!(left_alone.lines().any(|line| line == variable), "{left_alone}");
+        let obeys = environment(engine, |bench| bench.configured(|config| config.repository_settings = true));
+        assert!(!obeys.await.contains(variable), "{engine}");
+    }
+    // What the operator set stays.
+    let mut bench = Bench::new("gemini", &["show-env"]);
+    bench.host.push(("GOOGLE_GEMINI_BASE_URL".into(), "https://gateway.example".into()));
+    let ran = bench.run().await;
+    assert!(ran.lines().contains(&"GOOGLE_GEMINI_BASE_URL=https://gateway.example"), "{:?}", ran.lines());
+}
+
+/// Every user of the machine can read the arguments of a process.
+#[tokio::test]
+async fn no_process_has_the_prompt_in_its_arguments() {
+    const MARK: &str = "prompt-7f3a91";
+    for program in Program::ALL {
+        let bench = Bench::new(program.as_str(), &["look-for-args", "show-whole-stdin"]).with(|request| {
+            request.prompt = format!("Do {MARK}.");
+            request.persona = Some(format!("You are {MARK}."));
+            request.review = Some(format!("> {MARK}"));
+            request.env.push(("LOOK_FOR".into(), MARK.into()));
+        });
+        let ran = bench.run().await;
+        let lines = ran.lines();
+        assert!(lines.iter().any(|line| line.starts_with("stdin ") && line.contains(MARK)), "{lines:?}");
+        assert!(lines.contains(&"found in the arguments of 0 processes"), "{program}: {lines:?}");
+    }
 }

@@ -69,7 +69,7 @@ async fn the_folder_is_the_work_tree_and_the_input_is_closed() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_is_too_long_for_an_argument_comes_as_a_file() {
+async fn a_long_prompt_arrives_whole() {
     let prompt = "x".repeat(1_000_000);
     for engine in every_program() {
         let bench = Bench::new(engine, &["show-stdin", "show-args"]);

@@ -24,7 +24,7 @@ async fn runs_as_a_child() {
     let settings: Value = serde_json::from_str(&settings).unwrap();
     let text = |name: &str| settings[name].as_str().unwrap();
     let mode: SandboxMode = text("mode").parse().unwrap();
-    if mode != SandboxMode::Off {
+    if mode != SandboxMode::Off || settings["more"]["harden"] == true {
         harden_this_process().unwrap();
     }
     let world = PathBuf::from(text("world"));

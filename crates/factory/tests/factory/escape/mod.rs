@@ -7,6 +7,8 @@ mod agent;
 
 mod accounts;
 mod bombs;
+mod checks;
+mod memory;
 mod network;
 mod outlive;
 mod reach;

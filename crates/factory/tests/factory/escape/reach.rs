@@ -11,7 +11,7 @@ use crate::agent::world::World;
 
 /// Each is a command that succeeds when the attack does. `$AGENT` is the agent's process, `$WORLD` the folder with everything
 /// of the operator's, `$BASE` the agent's own.
-const ATTACKS: [(&str, &str); 9] = [
+pub(super) const ATTACKS: [(&str, &str); 9] = [
     ("the factory's token", "grep -q giga_factory_ \"$BASE/factory.token\""),
     ("the admin's token", "grep -q SECRET \"$WORLD/admin.token\""),
     ("the operator's key", "grep -q SECRET \"$WORLD/home/.ssh/id_ed25519\""),
@@ -24,7 +24,7 @@ const ATTACKS: [(&str, &str); 9] = [
 ];
 
 /// Prints the names of those that came through.
-fn script(world: &World, agent: u32) -> String {
+pub(super) fn script(world: &World, agent: u32) -> String {
     let mut script =
         format!("AGENT={agent}\nWORLD={}\nBASE={}\n", world.path().display(), world.base(FACTORY).display());
     for (name, attack) in ATTACKS {
@@ -43,8 +43,12 @@ async fn escaped(world: &World, user: User, mode: SandboxMode) -> Vec<String> {
     let job = world.submit("attacker", "ship: auto", &script(world, victim.pid())).await;
     world.until_stage(&job, Stage::Shipped).await;
     let log = world.log(&job, None).await;
-    assert!(log.contains("tried them all"), "{log}");
-    log.lines().filter_map(|line| line.strip_prefix("escaped: ")).map(str::to_owned).collect()
+    came_through(&log)
+}
+
+pub(super) fn came_through(output: &str) -> Vec<String> {
+    assert!(output.contains("tried them all"), "{output}");
+    output.lines().filter_map(|line| line.strip_prefix("escaped: ")).map(str::to_owned).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

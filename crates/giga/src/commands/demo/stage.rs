@@ -7,7 +7,8 @@ use std::time::Duration;
 use giga_api::client::{Client, ClientOptions, Idempotency, Signal};
 use giga_api::wire::{Job, MergeState, Stage};
 use giga_coordinator::Coordinator;
-use giga_domain::Actor;
+use giga_domain::factory::FactoryScope;
+use giga_domain::{Actor, FactoryId};
 use giga_server::ServerOptions;
 use serde_json::json;
 use tempfile::TempDir;
@@ -31,7 +32,6 @@ pub(super) struct DemoStage {
     server: JoinHandle<std::io::Result<()>>,
     shutdown: CancellationToken,
     pub(super) client: Client,
-    token: String,
     factories: Vec<FactoryProcess>,
     keep: bool,
 }
@@ -46,8 +46,8 @@ impl DemoStage {
         let store = format!("sqlite:{}", data.join("giga.db").display());
         let outside = giga_effects::Config::default();
         let (broker, place) = (crate::config::Settings::EMBEDDED_BROKER, data.display().to_string());
-        let coordinator =
-            crate::serve::start(&store, broker, &place, outside, crate::serve::secret_keys_in(&data)).await?;
+        let keys = crate::serve::secret_keys_in(&data);
+        let coordinator = crate::serve::start(&store, broker, None, &place, outside, keys).await?;
         let started = async {
             coordinator.set_flag("lease_ms", json!(LEASE_MS), Actor::system("demo")).await?;
             coordinator.new_admin().await
@@ -61,12 +61,12 @@ impl DemoStage {
             tokio::spawn(giga_server::serve(coordinator.clone(), listener, options, shutdown.clone()));
         let client = Client::new(ClientOptions {
             url,
-            token: Some(token.clone()),
+            token: Some(token),
             product: Some("demo".to_owned()),
             agent: concat!("giga/", env!("CARGO_PKG_VERSION")).to_owned(),
             ..ClientOptions::default()
         })?;
-        Ok(Self { folder, coordinator, server, shutdown, client, token, factories: Vec::new(), keep })
+        Ok(Self { folder, coordinator, server, shutdown, client, factories: Vec::new(), keep })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -82,9 +82,14 @@ impl DemoStage {
         Origin::make(&self.path().join("repos"), name, files).await
     }
 
-    /// Starts it and waits until the coordinator knows it.
+    /// Starts it and waits until the coordinator knows it. It gets a token of its own: the admin's stays here.
     pub(super) async fn factory(&mut self, name: &str) -> Result<(), CliError> {
-        self.factories.push(FactoryProcess::spawn(self.path(), self.client.url(), &self.token, name)?);
+        let wrong =
+            |error: &dyn std::fmt::Display| CliError::failed(format!("cannot enroll {name}: {error}"));
+        let id: FactoryId = name.parse().map_err(|error| wrong(&error))?;
+        let enrolled = self.coordinator.enroll(id, FactoryScope::default(), Actor::system("demo")).await;
+        let (_, token) = enrolled.map_err(|error| wrong(&error))?;
+        self.factories.push(FactoryProcess::spawn(self.path(), self.client.url(), token.reveal(), name)?);
         match self.factories.last_mut() {
             Some(started) => started.until_ready().await,
             None => Ok(()),
