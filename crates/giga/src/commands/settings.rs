@@ -45,7 +45,7 @@ pub(crate) fn show(context: &Context) -> Done {
         (Key::Store.name(), plain(settings.store())),
         (Key::Broker.name(), plain(settings.broker())),
         (Key::Artifacts.name(), plain(settings.artifacts())),
-        (Key::SecretsKey.name(), or_none(Key::SecretsKey)),
+        (Key::SecretsKeyFile.name(), or_none(Key::SecretsKeyFile)),
         (Key::Log.name(), plain(settings.log("warn"))),
         (Key::LogFormat.name(), plain(settings.log_format())),
         (Key::Factories.name(), number(settings.factories()?)),

@@ -28,7 +28,7 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
             given.extend(tls(&args.tls));
             given.push((Key::Factories, args.factories.clone()));
             given.push((Key::Artifacts, args.artifacts.clone()));
-            given.push((Key::SecretsKey, path(args.secrets_key.as_ref())));
+            given.push((Key::SecretsKeyFile, path(args.secrets_key.as_ref())));
             given.extend(work(&args.work));
             given.extend(outside(&args.outside));
         }
@@ -38,7 +38,7 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
             given.extend(tls(&args.tls));
             given.push((Key::Store, args.store.clone()));
             given.push((Key::Artifacts, args.artifacts.clone()));
-            given.push((Key::SecretsKey, path(args.secrets_key.as_ref())));
+            given.push((Key::SecretsKeyFile, path(args.secrets_key.as_ref())));
             given.push((Key::Broker, args.broker.clone()));
         }
         Command::Factory(FactoryCommand::Run(args)) => {

@@ -19,7 +19,7 @@ pub(crate) enum Key {
     Store,
     Broker,
     Artifacts,
-    SecretsKey,
+    SecretsKeyFile,
     Log,
     LogFormat,
     Factories,
@@ -110,7 +110,7 @@ impl Key {
         Self::Store,
         Self::Broker,
         Self::Artifacts,
-        Self::SecretsKey,
+        Self::SecretsKeyFile,
         Self::Log,
         Self::LogFormat,
         Self::Factories,
@@ -190,7 +190,7 @@ impl Key {
             Self::Store => ("store", "--store", "GIGA_STORE"),
             Self::Broker => ("broker", "--broker", "GIGA_BROKER"),
             Self::Artifacts => ("artifacts", "--artifacts", "GIGA_ARTIFACTS"),
-            Self::SecretsKey => ("secrets-key", "--secrets-key", "GIGA_SECRETS_KEY"),
+            Self::SecretsKeyFile => ("secrets-key", "--secrets-key", "GIGA_SECRETS_KEY"),
             Self::Log => ("log", "--log", "GIGA_LOG"),
             Self::LogFormat => ("log-format", "--log-format", "GIGA_LOG_FORMAT"),
             Self::Factories => ("factories", "--factories", "GIGA_FACTORIES"),
@@ -259,8 +259,10 @@ impl Key {
 
     /// A relative path in giga.toml is relative to that file.
     pub(crate) const fn is_path(self) -> bool {
-        matches!(self, Self::TokenFile | Self::CaCert | Self::TlsCert | Self::TlsKeyFile | Self::SecretsKey)
-            || matches!(self, Self::Data | Self::Base | Self::Repos)
+        matches!(
+            self,
+            Self::TokenFile | Self::CaCert | Self::TlsCert | Self::TlsKeyFile | Self::SecretsKeyFile
+        ) || matches!(self, Self::Data | Self::Base | Self::Repos)
             || matches!(self, Self::Tracker(_, TrackerKey::TokenFile))
             || matches!(self, Self::Forge(_, ForgeKey::TokenFile | ForgeKey::SecretFile))
     }
