@@ -4,7 +4,7 @@
 //! in Base64, also in the middle of something longer. Whatever else is done to a value (compression, encryption, another
 //! alphabet, a letter per line) is not found. It never tries to be clever about short words.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -169,7 +169,7 @@ fn written(value: &[u8], forms: &mut Vec<Vec<u8>>) {
         let inner = json[1..json.len() - 1].to_owned();
         // A string in a string, as logs of JSON in JSON have it.
         let twice = serde_json::Value::from(inner.as_str()).to_string();
-        forms.push(twice[1..twice.len() - 1].as_bytes().to_vec());
+        forms.push(twice.as_bytes()[1..twice.len() - 1].to_vec());
         forms.push(in_ascii(&inner).into_bytes());
         forms.push(inner.replace('/', "\\/").into_bytes());
         forms.push(inner.into_bytes());
@@ -185,7 +185,7 @@ fn in_ascii(text: &str) -> String {
         } else {
             let mut units = [0; 2];
             for unit in c.encode_utf16(&mut units) {
-                ascii.push_str(&format!("\\u{unit:04x}"));
+                let _ = write!(ascii, "\\u{unit:04x}");
             }
         }
     }
@@ -197,14 +197,12 @@ fn in_ascii(text: &str) -> String {
 fn base64_forms(value: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = Vec::new();
     for (padded, plain) in [(&STANDARD, &STANDARD_NO_PAD), (&URL_SAFE, &URL_SAFE_NO_PAD)] {
-        forms.push(padded.encode(value).into_bytes());
-        let alone = plain.encode(value).into_bytes();
-        for row in ROWS {
-            if alone.len() > row {
+        for alone in [padded.encode(value).into_bytes(), plain.encode(value).into_bytes()] {
+            for row in ROWS.into_iter().filter(|row| alone.len() > *row) {
                 forms.extend(alone.chunks(row).filter(|row| row.len() >= SHORTEST_PIECE).map(<[u8]>::to_vec));
             }
+            forms.push(alone);
         }
-        forms.push(alone);
         for before in 0..3 {
             let mut longer = vec![0; before];
             longer.extend_from_slice(value);

@@ -164,11 +164,9 @@ fn read(given: &giga_api::wire::JobSecret) -> Result<JobSecret, Ending> {
         (None, Some(file)) if secret::is_home_file(file) => Some(SecretPlace::File(file.clone())),
         _ => None,
     };
-    match (place, given.bytes(), given.name.parse()) {
-        (Some(place), Some(value), Ok(name)) => Ok(JobSecret { name, place, value: Zeroizing::new(value) }),
-        _ => {
-            let detail = "the coordinator sent a secret that cannot be read";
-            Err(Ending::Failed(RunFailure::new(FailReason::Infrastructure, detail)))
-        }
+    if let (Some(place), Some(value), Ok(name)) = (place, given.bytes(), given.name.parse()) {
+        return Ok(JobSecret { name, place, value: Zeroizing::new(value) });
     }
+    let detail = "the coordinator sent a secret that cannot be read";
+    Err(Ending::Failed(RunFailure::new(FailReason::Infrastructure, detail)))
 }

@@ -91,10 +91,10 @@ impl Workspace {
     pub(crate) fn adopt_locked(&self, slot: Slot, lock: FileLock) -> Result<WorkFolder, WorkspaceError> {
         let Some(names) = slot.repos() else {
             let tree = self.adopt_at(slot.clone(), Some(lock))?;
-            return Ok(WorkFolder::single(slot, tree).as_left());
+            return Ok(WorkFolder::single(slot, tree).found_again());
         };
         let trees = names.iter().map(|name| self.adopt_at(slot.of(name), None)).collect::<Result<_, _>>()?;
-        Ok(WorkFolder { slot, names, trees, lock: Some(lock) }.as_left())
+        Ok(WorkFolder { slot, names, trees, lock: Some(lock) }.found_again())
     }
 }
 
@@ -131,7 +131,7 @@ impl WorkFolder {
     }
 
     /// Whoever finds the folder does not know the secrets that its run was given.
-    fn as_left(self) -> Self {
+    fn found_again(self) -> Self {
         if self.slot.had_secrets() {
             self.trees.iter().for_each(|tree| tree.kept_back.forget());
         }

@@ -87,8 +87,8 @@ fn read_all(source: impl Read) -> std::io::Result<Zeroizing<Vec<u8>>> {
 
 fn without_line_end(mut value: Zeroizing<Vec<u8>>) -> Zeroizing<Vec<u8>> {
     let ends = |value: &[u8], byte: u8| value.last() == Some(&byte);
-    let is_one_line = value.iter().filter(|byte| **byte == b'\n').count() == 1;
-    if is_one_line && ends(&value, b'\n') {
+    let first_end = value.iter().position(|byte| *byte == b'\n');
+    if first_end.is_some_and(|at| at + 1 == value.len()) {
         value.pop();
         if ends(&value, b'\r') {
             value.pop();

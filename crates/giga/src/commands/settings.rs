@@ -56,7 +56,7 @@ pub(crate) fn show(context: &Context) -> Done {
         (Key::Broker.name(), plain(settings.broker())),
         (Key::NatsKeyFile.name(), or_none(Key::NatsKeyFile)),
         (Key::Artifacts.name(), plain(settings.artifacts())),
-        (Key::SecretsKey.name(), or_none(Key::SecretsKey)),
+        (Key::SecretsKeyFile.name(), or_none(Key::SecretsKeyFile)),
         (Key::Log.name(), plain(settings.log("warn"))),
         (Key::LogFormat.name(), plain(settings.log_format())),
         (Key::Factories.name(), number(settings.factories()?)),

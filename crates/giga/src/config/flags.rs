@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use super::Key;
 use super::sign_in::BETWEEN_GRANTS;
 use crate::args::{
-    Cli, Command, EdgeArgs, FactoryCommand, OutsideArgs, SandboxArgs, SandboxCommand, SignInArgs,
-    TlsArgs, WorkArgs,
+    Cli, Command, EdgeArgs, FactoryCommand, OutsideArgs, SandboxArgs, SandboxCommand, SignInArgs, TlsArgs,
+    WorkArgs,
 };
 
 type Given = Vec<(Key, Option<String>)>;
@@ -31,7 +31,7 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
             given.extend(tls(&args.tls));
             given.push((Key::Factories, args.factories.clone()));
             given.push((Key::Artifacts, args.artifacts.clone()));
-            given.push((Key::SecretsKey, path(args.secrets_key.as_ref())));
+            given.push((Key::SecretsKeyFile, path(args.secrets_key.as_ref())));
             given.extend(work(&args.work));
             given.extend(outside(&args.outside));
             given.extend(sign_in(&args.sign_in));
@@ -44,7 +44,7 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
             given.extend(tls(&args.tls));
             given.push((Key::Store, args.store.clone()));
             given.push((Key::Artifacts, args.artifacts.clone()));
-            given.push((Key::SecretsKey, path(args.secrets_key.as_ref())));
+            given.push((Key::SecretsKeyFile, path(args.secrets_key.as_ref())));
             given.push((Key::Broker, args.broker.clone()));
             given.push((Key::NatsKeyFile, path(args.nats_key.as_ref())));
         }

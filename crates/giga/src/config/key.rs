@@ -30,7 +30,7 @@ pub(crate) enum Key {
     Broker,
     NatsKeyFile,
     Artifacts,
-    SecretsKey,
+    SecretsKeyFile,
     Log,
     LogFormat,
     Factories,
@@ -132,7 +132,7 @@ impl Key {
         Self::Broker,
         Self::NatsKeyFile,
         Self::Artifacts,
-        Self::SecretsKey,
+        Self::SecretsKeyFile,
         Self::Log,
         Self::LogFormat,
         Self::Factories,
@@ -225,7 +225,7 @@ impl Key {
             Self::Broker => ("broker", "--broker", "GIGA_BROKER"),
             Self::NatsKeyFile => ("nats-key", "--nats-key", "GIGA_NATS_KEY"),
             Self::Artifacts => ("artifacts", "--artifacts", "GIGA_ARTIFACTS"),
-            Self::SecretsKey => ("secrets-key", "--secrets-key", "GIGA_SECRETS_KEY"),
+            Self::SecretsKeyFile => ("secrets-key", "--secrets-key", "GIGA_SECRETS_KEY"),
             Self::Log => ("log", "--log", "GIGA_LOG"),
             Self::LogFormat => ("log-format", "--log-format", "GIGA_LOG_FORMAT"),
             Self::Factories => ("factories", "--factories", "GIGA_FACTORIES"),
@@ -299,9 +299,9 @@ impl Key {
 
     /// A relative path in giga.toml is relative to that file.
     pub(crate) const fn is_path(self) -> bool {
-        matches!(self, Self::TokenFile | Self::CaCert | Self::TlsCert | Self::TlsKeyFile | Self::SecretsKey)
-            || matches!(self, Self::Data | Self::Base | Self::Repos | Self::OidcClientSecretFile)
-            || matches!(self, Self::NatsKeyFile)
+        matches!(self, Self::TokenFile | Self::CaCert | Self::TlsCert | Self::TlsKeyFile | Self::NatsKeyFile)
+            || matches!(self, Self::Data | Self::Base | Self::Repos)
+            || matches!(self, Self::OidcClientSecretFile | Self::SecretsKeyFile)
             || matches!(self, Self::Tracker(_, TrackerKey::TokenFile))
             || matches!(self, Self::Forge(_, ForgeKey::TokenFile | ForgeKey::SecretFile))
     }

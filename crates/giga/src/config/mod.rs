@@ -237,7 +237,7 @@ impl Settings {
 
     /// Where the keys for secrets are, if somebody says so.
     pub(crate) fn secrets_key(&self) -> Option<PathBuf> {
-        self.get(Key::SecretsKey).map(|set| PathBuf::from(set.value))
+        self.get(Key::SecretsKeyFile).map(|set| PathBuf::from(set.value))
     }
 
     /// What the tools of the clouds would read, for a bucket.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::world::{Holder, Home, Server, giga, manifest, run_with_input};
 
 const VALUE: &str = "correct-horse-battery-staple";
+const HEX: &str = "636f72726563742d686f7273652d626174746572792d737461706c65";
 const ENCODED: &str = "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5LXN0YXBsZQ==";
 
 fn set(home: &Home, name: &str, value: &str) -> String {
@@ -142,12 +143,11 @@ async fn a_shared_database_needs_a_key_file() {
     let names = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()";
     let tables: Vec<String> = client.query(names, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
     assert!(tables.iter().any(|table| table == "job_secrets"), "{tables:?}");
-    let hex: String = VALUE.bytes().map(|byte| format!("{byte:02x}")).collect();
     for table in tables {
         let rows = client.query(&format!("SELECT t::text FROM {table} AS t"), &[]).await.unwrap();
         for row in rows {
             let text: String = row.get(0);
-            assert!(![VALUE, ENCODED, &hex].iter().any(|form| text.contains(form)), "{table}: {text}");
+            assert!(![VALUE, ENCODED, HEX].iter().any(|form| text.contains(form)), "{table}: {text}");
         }
     }
     drop(client);

@@ -191,7 +191,7 @@ pub(crate) fn sample(route: &Route, things: &Things) -> Sample {
             200,
         ),
         "patchJob" => (held.as_str(), Some(json!({"leaseEpoch": held_epoch, "stage": "testing"})), 200),
-        "reportJob" | "renewLease" | "releaseLease" => (held.as_str(), Some(epoch), 200),
+        "reportJob" | "renewLease" | "releaseLease" | "getJobSecrets" => (held.as_str(), Some(epoch), 200),
         "getFactory" | "rotateFactoryToken" => (*factory, None, 200),
         "drainFactory" => (*factory, Some(json!({"undo": false})), 200),
         "revokeFactoryTokens" | "deregisterFactory" => (*factory, None, 204),
@@ -209,9 +209,8 @@ pub(crate) fn sample(route: &Route, things: &Things) -> Sample {
         | "openapi" | "livez" | "readyz" | "prometheus" | "listTopics" | "pauseTopic" | "resumeTopic"
         | "pauseAllTopics" | "resumeAllTopics" | "listTopicJobs" | "listBudgets" | "getBudget"
         | "getBurndown" | "pauseBudget" | "resumeBudget" | "listProducts" | "getProduct" | "listProfiles"
-        | "getProfile" | "getProfileVersion" | "listWebhooks" | "listEffects" | "whoami" | "rotateKeys" => {
-            ("", None, 200)
-        }
+        | "getProfile" | "getProfileVersion" | "listSecrets" | "rotateSecrets" | "listWebhooks"
+        | "listEffects" | "whoami" | "rotateKeys" => ("", None, 200),
         "signInOffer" | "listAudit" => ("", None, 200),
         // No identity provider is set up here, and none of these tokens is of somebody who signed in.
         "startDeviceSignIn" | "login" | "loginCallback" => ("", None, 404),
@@ -230,10 +229,8 @@ pub(crate) fn sample(route: &Route, things: &Things) -> Sample {
         "setBudget" => ("", Some(json!({"ceilings": {"day": 5}})), 200),
         "correctBudget" => ("", Some(json!({"usd": -0.5, "reason": "refunded"})), 200),
         "setProduct" => ("", Some(json!({"share": 2})), 200),
-        "listSecrets" | "rotateSecrets" => ("", None, 200),
         "setSecret" => ("", Some(json!("the value")), 200),
         "removeSecret" => ("", None, 204),
-        "getJobSecrets" => (held.as_str(), Some(epoch), 200),
         "addProfile" => ("", Some(json!({"personaMd": "Be brief."})), 200),
         "requestReview" => (held.as_str(), Some(json!({"quorum": 2})), 200),
         "enqueueTopicJobs" => ("", Some(json!({"payload": {"to": "ana"}})), 201),
