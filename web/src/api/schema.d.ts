@@ -972,6 +972,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/fleet/jobs/{id}/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The holder gets the secrets that its job names, right before it runs it
+         * @description Needs the token of the factory itself.
+         */
+        post: operations["getJobSecrets"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/fleet/keys/rotate": {
         parameters: {
             query?: never;
@@ -1176,6 +1196,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/fleet/products/{product}/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Secrets of a product: their names, versions and who set them, never their values
+         * @description Needs the role viewer or higher.
+         */
+        get: operations["listSecrets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/products/{product}/secrets/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a secret; the body is its value, byte for byte, 6 bytes to 64 KiB
+         * @description Needs the role admin or higher.
+         */
+        put: operations["setSecret"];
+        post?: never;
+        /**
+         * Remove a secret; jobs that name it fail when they start
+         * @description Needs the role admin or higher.
+         */
+        delete: operations["removeSecret"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/fleet/profiles": {
         parameters: {
             query?: never;
@@ -1254,6 +1318,26 @@ export interface paths {
         get: operations["queueState"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/secrets/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Encrypt every secret again with the first key of the key file
+         * @description Needs the role admin or higher. The token must be for every product.
+         */
+        post: operations["rotateSecrets"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2414,7 +2498,7 @@ export interface components {
          * @description See `docs/events.md`; also the SSE event's name.
          * @enum {string}
          */
-        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.released" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.children_retried" | "job.shipping" | "job.shipped" | "job.merge_started" | "job.merge_checked" | "job.merged" | "job.merge_sent_back" | "job.merge_conflict" | "job.merge_failed" | "job.merge_proposed" | "job.request_opened" | "job.request_comment" | "job.request_checks" | "job.request_closed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "token.issued" | "token.renewed" | "token.revoked" | "token.signed_in" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed" | "key.rotated";
+        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.released" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.children_retried" | "job.shipping" | "job.shipped" | "job.merge_started" | "job.merge_checked" | "job.merged" | "job.merge_sent_back" | "job.merge_conflict" | "job.merge_failed" | "job.merge_proposed" | "job.request_opened" | "job.request_comment" | "job.request_checks" | "job.request_closed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "token.issued" | "token.renewed" | "token.revoked" | "token.signed_in" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "secret.set" | "secret.removed" | "secret.rekeyed" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed" | "key.rotated";
         /** @description Why the job is where it is, and the smallest change that would move it. */
         Explanation: {
             summary: string;
@@ -2507,7 +2591,7 @@ export interface components {
          * @description Why a run or a job failed. A holder may name those up to `infrastructure`; the others are the coordinator's.
          * @enum {string}
          */
-        FailReason: "verify_failed" | "budget_exceeded" | "timeout" | "crash" | "capability_mismatch" | "no_engine" | "infrastructure" | "lease_expired" | "rejected" | "dependency_failed" | "child_failed" | "merge_conflict" | "merge_checks_failed" | "merge_refused" | "request_closed";
+        FailReason: "verify_failed" | "budget_exceeded" | "timeout" | "crash" | "capability_mismatch" | "no_engine" | "secret" | "infrastructure" | "lease_expired" | "rejected" | "dependency_failed" | "child_failed" | "merge_conflict" | "merge_checks_failed" | "merge_refused" | "request_closed";
         FailRequest: {
             jobId: string;
             /** Format: int64 */
@@ -2706,6 +2790,22 @@ export interface components {
              */
             repos?: components["schemas"]["RepoCommit"][];
         };
+        /** @description A secret for the holder of a job that names it: in a variable or in a file. */
+        JobSecret: {
+            name: string;
+            env?: string | null;
+            /** @description Below the job's home. */
+            file?: string | null;
+            /** @description In Base64. */
+            value: string;
+        };
+        JobSecrets: {
+            secrets: components["schemas"]["JobSecret"][];
+        };
+        JobSecretsRequest: {
+            /** Format: int64 */
+            leaseEpoch: number;
+        };
         JobStage: {
             id: string;
             stage: components["schemas"]["Stage"];
@@ -2889,6 +2989,12 @@ export interface components {
             /** @description What its owner should know about it. */
             note?: string | null;
         };
+        /**
+         * @description How far jobs may reach at most: as far as the factory lets them, what it lists, or nothing but the coordinator and
+         *     their engine's own hosts.
+         * @enum {string}
+         */
+        NetworkLevel: "open" | "list" | "none";
         NewTopicJob: {
             /** @description Any JSON, at most 256 KiB; its bytes reach the handler as they were sent. */
             payload: unknown;
@@ -2954,6 +3060,62 @@ export interface components {
             retries?: components["schemas"]["Retries"] | null;
             explanation: components["schemas"]["Explanation"];
         };
+        /**
+         * @description What every job keeps to, whatever its submitter asks for. What a manifest leaves open is filled in; what asks for more is
+         *     refused. It holds for jobs that are submitted from then on.
+         */
+        PolicyFloor: {
+            /**
+             * Format: int32
+             * @description Approvals that every result needs at least.
+             * @default 0
+             */
+            quorum: number;
+            /**
+             * @description Whether a manifest may say `ship: auto`.
+             * @default true
+             */
+            autoShip: boolean;
+            /**
+             * @description Engines that may be used, every one if empty; a manifest that names none gets the first.
+             * @default []
+             */
+            engines: string[];
+            /**
+             * @description Whether jobs run in a sandbox or not at all.
+             * @default false
+             */
+            sandbox: boolean;
+            /**
+             * @description How far jobs may reach at most.
+             * @default open
+             */
+            network: components["schemas"]["NetworkLevel"];
+            /**
+             * Format: int32
+             * @description Children of one job. If absent, people may add any number, and what runs inside a job 100.
+             * @default null
+             */
+            maxChildren: number | null;
+            /**
+             * Format: int32
+             * @description How deep children may have children. If absent 16, and 4 for what runs inside a job.
+             * @default null
+             */
+            maxDepth: number | null;
+            /**
+             * Format: int64
+             * @description Jobs that are queued or blocked; the flag `max_queued_jobs` holds as well.
+             * @default null
+             */
+            maxQueuedJobs: number | null;
+            /**
+             * Format: int64
+             * @description All artifacts of the product together; the flag `artifact_product_mib` holds as well.
+             * @default null
+             */
+            maxArtifactMib: number | null;
+        };
         PollSignInAnswer: {
             state: components["schemas"]["SignInState"];
             /** @description Where `state` is `done`: shown once. */
@@ -2998,7 +3160,7 @@ export interface components {
          * @description What programs decide by; each has one status and one title for ever.
          * @enum {string}
          */
-        ProblemCode: "invalid_request" | "invalid_manifest" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "fenced" | "illegal_transition" | "result_mismatch" | "unseen_changes" | "not_yours" | "log_gap" | "idempotency_conflict" | "factory_exists" | "factory_in_use" | "no_heartbeat" | "repo_owned" | "rev_mismatch" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "unroutable" | "too_many_requests" | "internal" | "unavailable" | "storage_full";
+        ProblemCode: "invalid_request" | "invalid_manifest" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "fenced" | "illegal_transition" | "result_mismatch" | "unseen_changes" | "not_yours" | "log_gap" | "idempotency_conflict" | "factory_exists" | "factory_in_use" | "no_heartbeat" | "repo_owned" | "rev_mismatch" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "unroutable" | "too_many_requests" | "internal" | "unavailable" | "storage_full" | "no_secret" | "secret_key";
         Product: {
             productId: string;
             /**
@@ -3014,6 +3176,7 @@ export interface components {
             mergeChecks: string[];
             /** Format: int32 */
             mergeBatch: number;
+            policy: components["schemas"]["PolicyFloor"];
         };
         ProductList: {
             /** @description By id; those that were ever set. */
@@ -3251,6 +3414,17 @@ export interface components {
         RotatedKeys: {
             keys: string[];
         };
+        RotatedSecrets: {
+            /** @description The first key of the file: all are encrypted with it now. */
+            keyId: string;
+            /** Format: int64 */
+            rotated: number;
+            /**
+             * Format: int64
+             * @description Those that were encrypted with it before.
+             */
+            unchanged: number;
+        };
         Run: {
             jobId: string;
             /** Format: int64 */
@@ -3305,6 +3479,26 @@ export interface components {
          * @enum {string}
          */
         ScoreTerm: "capabilityFit" | "affinity" | "load" | "costFit" | "health" | "starvation";
+        /** @description A secret without its value. */
+        Secret: {
+            productId: string;
+            name: string;
+            /**
+             * Format: int64
+             * @description How often it was set.
+             */
+            version: number;
+            /** @description The key that its value is encrypted with. */
+            keyId: string;
+            createdAt: string;
+            updatedAt: string;
+            /** @description Who set this version. */
+            updatedBy: string;
+        };
+        SecretList: {
+            /** @description By name. */
+            secrets: components["schemas"]["Secret"][];
+        };
         /** @description Replaces what was set. What is left out is none from then on. */
         SetBudgetRequest: {
             ceilings?: components["schemas"]["Ceilings"];
@@ -3335,6 +3529,7 @@ export interface components {
              * @description How many results may be merged and checked together, 4 if left out.
              */
             mergeBatch?: number | null;
+            policy?: components["schemas"]["PolicyFloor"] | null;
         };
         SettleMergeRequest: {
             factoryId: string;
@@ -3659,6 +3854,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description code: fenced, no_secret, secret_key */
+        "fenced-or-no_secret-or-secret_key": {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description code: forbidden */
         forbidden: {
             headers: {
@@ -3796,6 +4000,15 @@ export interface components {
         };
         /** @description code: rev_mismatch */
         rev_mismatch: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description code: secret_key */
+        secret_key: {
             headers: {
                 [name: string]: unknown;
             };
@@ -5871,6 +6084,43 @@ export interface operations {
             503: components["responses"]["unavailable"];
         };
     };
+    getJobSecrets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobSecretsRequest"];
+            };
+        };
+        responses: {
+            /** @description Their values; not to be kept */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobSecrets"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            409: components["responses"]["fenced-or-no_secret-or-secret_key"];
+            413: components["responses"]["payload_too_large"];
+            415: components["responses"]["unsupported_media_type"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
     rotateKeys: {
         parameters: {
             query?: never;
@@ -6246,6 +6496,108 @@ export interface operations {
             503: components["responses"]["unavailable"];
         };
     };
+    listSecrets: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only this product; needed where the token has several and one must be chosen */
+                "x-product-id"?: string;
+            };
+            path: {
+                product: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description By name */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SecretList"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    setSecret: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only this product; needed where the token has several and one must be chosen */
+                "x-product-id"?: string;
+            };
+            path: {
+                product: string;
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description The secret, without its value */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Secret"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["request_timeout"];
+            409: components["responses"]["secret_key"];
+            412: components["responses"]["rev_mismatch"];
+            413: components["responses"]["payload_too_large"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    removeSecret: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only this product; needed where the token has several and one must be chosen */
+                "x-product-id"?: string;
+            };
+            path: {
+                product: string;
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is gone */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
     listProfiles: {
         parameters: {
             query?: never;
@@ -6420,6 +6772,33 @@ export interface operations {
             400: components["responses"]["invalid_request"];
             401: components["responses"]["unauthenticated"];
             403: components["responses"]["forbidden"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    rotateSecrets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How many were encrypted again */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotatedSecrets"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            409: components["responses"]["secret_key"];
             429: components["responses"]["too_many_requests"];
             500: components["responses"]["internal"];
             503: components["responses"]["unavailable"];

@@ -117,7 +117,7 @@ impl Bubblewrap {
             .envs(self.environment(env, &home))
             .current_dir("/");
         let watch = Watch::new(self.config.limits, vec![dir, home]);
-        Ok((command, Guard { watch, proxy, group, wiped }))
+        Ok((command, Guard { watch, proxy, wiped, group }))
     }
 
     /// None where the network is open.

@@ -210,8 +210,7 @@ pub(crate) fn sample(route: &Route, things: &Things) -> Sample {
         | "pauseAllTopics" | "resumeAllTopics" | "listTopicJobs" | "listBudgets" | "getBudget"
         | "getBurndown" | "pauseBudget" | "resumeBudget" | "listProducts" | "getProduct" | "listProfiles"
         | "getProfile" | "getProfileVersion" | "listSecrets" | "rotateSecrets" | "listWebhooks"
-        | "listEffects" | "whoami" | "rotateKeys" => ("", None, 200),
-        "signInOffer" | "listAudit" => ("", None, 200),
+        | "listEffects" | "whoami" | "rotateKeys" | "signInOffer" | "listAudit" => ("", None, 200),
         // No identity provider is set up here, and none of these tokens is of somebody who signed in.
         "startDeviceSignIn" | "login" | "loginCallback" => ("", None, 404),
         "pollDeviceSignIn" => ("", Some(json!({"deviceCode": "x"})), 404),
