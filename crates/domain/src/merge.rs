@@ -157,9 +157,13 @@ impl PullRequest {
     /// Whoever looks at a request looks at no more of a kind than this.
     pub const SEEN: usize = 30;
 
+    pub(crate) fn has_seen(&self, id: &str) -> bool {
+        self.seen.iter().any(|seen| seen == id)
+    }
+
     /// Whether it is new; then it is not new again. The kind is what stands before the first `:`.
     pub(crate) fn see(&mut self, id: &str) -> bool {
-        if self.seen.iter().any(|seen| seen == id) {
+        if self.has_seen(id) {
             return false;
         }
         let kind = |id: &str| id.split(':').next().unwrap_or_default().to_owned();

@@ -82,6 +82,7 @@ fn arrows_point_inward() {
             ],
         ),
         ("sim", &["broker", "coordinator", "domain", "ports", "scheduler", "store"]),
+        ("scripted-model", &[]),
         ("testkit", &["domain", "ports"]),
         ("xtask", &[]),
     ];
@@ -129,7 +130,16 @@ fn drivers_stay_where_they_belong() {
                 "crates/bench",
             ],
         ),
-        ("axum", &["crates/server", "crates/effects/tests", "crates/factory/tests", "crates/giga/tests"]),
+        (
+            "axum",
+            &[
+                "crates/server",
+                "crates/scripted-model",
+                "crates/effects/tests",
+                "crates/factory/tests",
+                "crates/giga/tests",
+            ],
+        ),
         (
             "reqwest",
             &[
@@ -137,6 +147,7 @@ fn drivers_stay_where_they_belong() {
                 "crates/effects",
                 "crates/factory",
                 "crates/oidc",
+                "crates/scripted-model",
                 "crates/server/tests",
                 "crates/giga/tests",
                 "crates/blobs/tests",

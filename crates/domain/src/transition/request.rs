@@ -87,9 +87,15 @@ pub(super) fn take_news(next: &mut Transition, news: &RequestNews, now: Timestam
 /// It does not wait for its request any more. What was closed, or could not be opened, may be merged all the same.
 fn late_news(next: &mut Transition, change: &RequestChange, now: Timestamp) -> Result<(), Refusal> {
     let merge_failed = merge::can_be_shipped_again(&next.job);
+    let request = next.job.merge.as_ref().and_then(|merge| merge.request.as_ref());
     match (change, next.job.merge.as_ref().map(|merge| &merge.state)) {
         // Heard before.
         (RequestChange::Merged { .. }, Some(MergeState::Done { .. })) => Ok(()),
+        (RequestChange::Said { id, .. } | RequestChange::Checks { id, .. }, _)
+            if request.is_some_and(|request| request.has_seen(id)) =>
+        {
+            Ok(())
+        }
         (RequestChange::Closed { .. } | RequestChange::NotOpened { .. }, _) if merge_failed => Ok(()),
         (RequestChange::Merged { commit, into }, _) if merge_failed => {
             next.enter(State::Shipping { since: now }, NewEvent::merged_after_all());
