@@ -123,8 +123,9 @@ impl PolicyFloor {
 
     fn keep(&self, product: &ProductId, manifest: &mut Manifest) -> Result<(), AsksTooMuch> {
         if manifest.ship == ShipMode::Auto && !self.auto_ship {
-            let message =
-                format!("must be manual: the policy of product {product} lets nothing ship by itself");
+            let message = format!(
+                "must be manual: the policy of product {product} lets no result in without somebody's word"
+            );
             return Err(AsksTooMuch::new("ship", message));
         }
         let asked = manifest.review.quorum;

@@ -13,6 +13,7 @@ mod grpc;
 mod handlers;
 mod live;
 mod markdown;
+mod names;
 mod observe;
 mod openapi;
 mod problem;

@@ -31,6 +31,8 @@ cargo xtask <chore>
   bench        the scheduler's and the stores' benchmarks; `bench dispatch` measures the whole system
                beside a peer, `bench merges` the merge queue beside merging by hand,
                `bench sandbox` what the sandbox costs a process
+  engines      install the real coding engines (pinned in tests/engines, about 1.5 GB, in the user's cache folder) and
+               print the folder of their programs
   sim          long simulations; `--seeds N`, `--seed S` to replay one
 ";
 
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Some("web-types") => web::types(),
         Some("screenshots") => set_up().and_then(|()| web::screenshots()),
         Some("deny") => deny::check(),
+        Some("engines") => engines(),
         Some("bench") => bench::bench(&words[1..]),
         Some("sim") => {
             run(cargo().args(["run", "--release", "--locked", "-p", "giga-sim", "--"]).args(&words[1..]))
@@ -68,6 +71,12 @@ fn set_up() -> Result<()> {
     node_tools::install()?;
     python::install()?;
     web::install()
+}
+
+fn engines() -> Result<()> {
+    let programs = node_tools::install_engines()?;
+    eprintln!("{}", programs.display());
+    Ok(())
 }
 
 /// What is quick to say comes first. Whoever names tests means cargo's.

@@ -88,8 +88,9 @@ impl fmt::Debug for JobSecret {
     }
 }
 
-impl From<&domain::Secret> for Secret {
-    fn from(secret: &domain::Secret) -> Self {
+impl Secret {
+    /// `updated_by` is what people call whoever set it.
+    pub fn new(secret: &domain::Secret, updated_by: String) -> Self {
         Self {
             product_id: secret.product.to_string(),
             name: secret.name.to_string(),
@@ -97,7 +98,7 @@ impl From<&domain::Secret> for Secret {
             key_id: secret.key_id.clone(),
             created_at: secret.created_at.to_string(),
             updated_at: secret.updated_at.to_string(),
-            updated_by: secret.updated_by.to_string(),
+            updated_by,
         }
     }
 }

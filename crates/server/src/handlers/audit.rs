@@ -2,18 +2,17 @@
 //!
 //! One request looks through a bounded part of it; whoever wants more goes on from there.
 
-use std::collections::HashMap;
-
 use axum::Json;
 use axum::extract::State;
 use giga_api::wire;
-use giga_domain::{Actor, Event, EventKind, FactoryId, FeedPos, JobId, Timestamp, TokenId};
+use giga_domain::{Actor, Event, EventKind, FactoryId, FeedPos, JobId, Timestamp};
 use giga_ports::store::HistoryOf;
 
 use super::Answer;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::live::is_visible;
+use crate::names::Names;
 use crate::problem::Problem;
 use crate::request::{Query, check};
 
@@ -75,42 +74,6 @@ impl Filter {
 
     fn is_over(&self, event: &Event) -> bool {
         self.since.is_some_and(|since| event.at < since)
-    }
-}
-
-/// What tokens are called.
-struct Names(HashMap<TokenId, String>);
-
-impl Names {
-    async fn read(app: &App) -> Answer<Self> {
-        let tokens = app.coordinator.reads().tokens().await?;
-        Ok(Self(tokens.into_iter().map(|token| (token.id, token.label)).collect()))
-    }
-
-    fn any(&self, wanted: &str) -> bool {
-        self.0.iter().any(|(id, label)| id.as_str() == wanted || label.to_lowercase().contains(wanted))
-    }
-
-    fn is_meant(&self, actor: &Actor, wanted: &str) -> bool {
-        match actor {
-            Actor::Token(id) => {
-                let label = self.0.get(id).map(|label| label.to_lowercase());
-                id.as_str() == wanted || label.is_some_and(|label| label.contains(wanted))
-            }
-            Actor::Factory(id) => id.as_str() == wanted,
-            Actor::System(name) => name == wanted,
-        }
-    }
-
-    fn of(&self, actor: &Actor) -> String {
-        match actor {
-            Actor::Token(id) => {
-                let label = self.0.get(id).filter(|label| !label.is_empty());
-                label.cloned().unwrap_or_else(|| id.to_string())
-            }
-            Actor::Factory(id) => id.to_string(),
-            Actor::System(name) => name.clone(),
-        }
     }
 }
 

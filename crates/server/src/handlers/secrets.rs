@@ -13,6 +13,7 @@ use super::holders::holder;
 use super::{Answer, product_in_path};
 use crate::app::App;
 use crate::caller::Caller;
+use crate::names::Names;
 use crate::problem::{Code, Problem};
 use crate::request::body::BytesBody;
 use crate::request::{JsonBody, PathText, check};
@@ -23,7 +24,9 @@ pub(crate) async fn list(
     path: PathText,
 ) -> Answer<Json<wire::SecretList>> {
     let secrets = app.coordinator.secrets(&product_in_path(&caller, &path)?).await?;
-    Ok(Json(wire::SecretList { secrets: secrets.iter().map(Into::into).collect() }))
+    let names = Names::read(&app).await?;
+    let shown = secrets.iter().map(|secret| wire::Secret::new(secret, names.of(&secret.updated_by)));
+    Ok(Json(wire::SecretList { secrets: shown.collect() }))
 }
 
 pub(crate) async fn set(
@@ -35,7 +38,8 @@ pub(crate) async fn set(
     let product = product_in_path(&caller, &path)?;
     let value = Zeroizing::new(Vec::from(value));
     let secret = app.coordinator.set_secret(product, name(&path)?, value, caller.actor()).await?;
-    Ok(Json((&secret).into()))
+    let by = Names::read(&app).await?.of(&secret.updated_by);
+    Ok(Json(wire::Secret::new(&secret, by)))
 }
 
 pub(crate) async fn remove(State(app): State<App>, caller: Caller, path: PathText) -> Answer<StatusCode> {
