@@ -19,10 +19,15 @@ async function violations(where: string, axe: AxeBuilder): Promise<string[]> {
   });
 }
 
-/// Colours on their way from one to another are nobody's colours.
+/// Colours on their way from one to another are nobody's colours: the page hears of new ones a moment later, and fades over.
 async function inColours(page: Page, colorScheme: 'dark' | 'light'): Promise<void> {
   await page.emulateMedia({ colorScheme });
-  await page.waitForFunction(() => !document.getAnimations().some((one) => one instanceof CSSTransition));
+  await page.waitForFunction(
+    (wanted) =>
+      document.documentElement.dataset.mantineColorScheme === wanted &&
+      !document.getAnimations().some((one) => one instanceof CSSTransition),
+    colorScheme,
+  );
 }
 
 /// Every rule in the dark; in the light those again that go by colours.
