@@ -362,6 +362,14 @@ words! {
         Crash,
         CapabilityMismatch,
         NoEngine,
+        /// The engine's account is signed out, or its key is refused.
+        SignedOut,
+        /// The engine's account has used up a window of its provider; it opens again.
+        OutOfQuota,
+        /// The model declined to do it.
+        Refused,
+        /// The conversation is longer than the model can read.
+        ContextTooLong,
         /// One that it names is not there any more, or its result contains one.
         Secret,
         Infrastructure,
@@ -389,7 +397,7 @@ impl FailReason {
 
     /// It says something about the machine and nothing about the job: there it would fail every time.
     pub const fn is_of_the_machine(self) -> bool {
-        matches!(self, Self::NoEngine | Self::CapabilityMismatch)
+        matches!(self, Self::NoEngine | Self::SignedOut | Self::CapabilityMismatch)
     }
 
     /// The work is done and its result is there; only its branch does not have it.
@@ -409,6 +417,10 @@ impl FailReason {
             Self::Crash => "crashed",
             Self::CapabilityMismatch => "capability mismatch",
             Self::NoEngine => "no engine",
+            Self::SignedOut => "engine signed out",
+            Self::OutOfQuota => "out of quota",
+            Self::Refused => "refused by the model",
+            Self::ContextTooLong => "context too long",
             Self::Secret => "secret problem",
             Self::Infrastructure => "infrastructure problem",
             Self::LeaseExpired => "lease expired",
