@@ -125,6 +125,11 @@ impl CapabilitySet {
         self.0.insert(capability)
     }
 
+    /// For what may not be a capability after all.
+    pub fn extend(&mut self, more: impl IntoIterator<Item = Capability>) {
+        self.0.extend(more);
+    }
+
     pub fn contains(&self, capability: &Capability) -> bool {
         self.0.contains(capability)
     }

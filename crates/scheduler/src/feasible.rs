@@ -5,7 +5,7 @@
 //! hold the two to the same answers.
 
 use giga_domain::factory::{may_clone, repo_meant};
-use giga_domain::{Capability, FactoryState, Health, NotUsed, PassedOver, Timestamp};
+use giga_domain::{AccountId, Capability, FactoryState, Health, NotUsed, PassedOver, Timestamp};
 use serde::Serialize;
 use strum::Display;
 
@@ -122,6 +122,31 @@ pub(crate) fn factory_failures(job: &JobView, factory: &FactoryView) -> Vec<Filt
         failures.push(Filter::Seats);
     }
     failures
+}
+
+/// Whether the factory has what the job asks for, with an account that takes work. Nothing else is asked.
+pub fn can_run(job: &JobView, factory: &FactoryView) -> bool {
+    is_capable(job, factory) && !is_out_of_quota(job, factory)
+}
+
+/// Whether the job waits for this account and for nothing else that does not pass by itself: it has no place now, and
+/// would have one, seats aside, if the account were open.
+pub fn runs_but_for(job: &JobView, snapshot: &Snapshot, account: &AccountId) -> bool {
+    let suits =
+        |factory: &FactoryView| factory_failures(job, factory).iter().all(|filter| *filter == Filter::Seats);
+    let opened = |factory: &FactoryView| {
+        let mut factory = factory.clone();
+        for closed in factory.closed.iter().filter(|closed| closed.account == *account) {
+            // One that is signed out is not advertised.
+            factory.capabilities.extend(Capability::engine(&closed.engine));
+            factory.capabilities.extend(Capability::engine(Capability::ANY_ENGINE));
+        }
+        factory.closed.retain(|closed| closed.account != *account);
+        factory
+    };
+    let holds = |factory: &&FactoryView| factory.closed.iter().any(|closed| closed.account == *account);
+    !snapshot.factories.iter().any(suits)
+        && snapshot.factories.iter().filter(holds).any(|f| suits(&opened(f)))
 }
 
 /// Every filter about the job alone that fails, in order.
