@@ -1,10 +1,11 @@
 //! What a job may ask for: the policy floors that hold for it, and, for what comes from inside a job, what that job has.
 
+use giga_domain::engine::SHELL;
 use giga_domain::job::{JobKind, MergeBy, ShipMode};
 use giga_domain::manifest::Manifest;
 use giga_domain::policy_floor::{AsksTooMuch, keep_to};
 use giga_domain::product::DEFAULT_PRODUCT;
-use giga_domain::{Capability, Job, PolicyFloor, ProductId, TreeLimits};
+use giga_domain::{Capability, EngineChoice, Job, PolicyFloor, ProductId, TreeLimits};
 
 use crate::jobs::Origin;
 use crate::products::full_names;
@@ -71,7 +72,7 @@ fn inherit(parent: &Job, child: &mut Manifest) -> Result<(), AsksTooMuch> {
         let own = if own.is_empty() { "has none".to_owned() } else { format!("works on {}", own.join(", ")) };
         return Err(AsksTooMuch::new("repo", format!("`{repo}` is not {of}, which {own}")));
     }
-    inherit_engine(spec.engine.as_deref(), child)?;
+    inherit_engine(&spec.engine, child)?;
     let missing = |needed: &&Capability| !spec.capabilities.contains(needed);
     if let Some(more) = child.capabilities.iter().find(missing) {
         return Err(AsksTooMuch::new(
@@ -108,21 +109,36 @@ fn inherit(parent: &Job, child: &mut Manifest) -> Result<(), AsksTooMuch> {
     Ok(())
 }
 
-fn inherit_engine(own: Option<&str>, child: &mut Manifest) -> Result<(), AsksTooMuch> {
-    const SHELL: &str = "shell";
-    match (own, child.engine.as_deref()) {
-        (Some(own), None) => child.engine = Some(own.to_owned()),
-        (Some(own), Some(asked)) if own != asked => {
-            let message = format!("must be {own}, like that of the job that it comes from");
-            return Err(AsksTooMuch::new("engine", message));
-        }
+fn inherit_engine(own: &EngineChoice, child: &mut Manifest) -> Result<(), AsksTooMuch> {
+    let too_much = |message: String| Err(AsksTooMuch::new("engine", message));
+    if own.is_any() {
         // Any engine is any that reads prompts.
-        (None, Some(SHELL)) => {
-            let message = "cannot be shell: the job that it comes from has an engine that reads prompts";
-            return Err(AsksTooMuch::new("engine", message));
-        }
-        _ => {}
+        return match child.engine.has(SHELL) {
+            true => too_much(
+                "cannot be shell: the job that it comes from has an engine that reads prompts".to_owned(),
+            ),
+            false => Ok(()),
+        };
     }
+    if child.engine.is_any() {
+        child.engine = own.clone();
+        return Ok(());
+    }
+    let mut picks = child.engine.picks().to_vec();
+    for asked in &mut picks {
+        let Some(own_pick) = own.picks().iter().find(|pick| pick.name == asked.name) else {
+            let among = own
+                .single()
+                .map_or_else(|| format!("must be among {own}"), |own| format!("must be {}", own.name));
+            return too_much(format!("{among}, like that of the job that it comes from"));
+        };
+        if let Some(model) = &own_pick.model
+            && asked.model.get_or_insert_with(|| model.clone()) != model
+        {
+            return too_much(format!("must be {own_pick}, like that of the job that it comes from"));
+        }
+    }
+    child.engine = EngineChoice::new(picks);
     Ok(())
 }
 
@@ -200,12 +216,25 @@ mod tests {
     }
 
     #[test]
+    fn a_child_chooses_among_the_engines_of_its_parent() {
+        let parent = "engine: [{name: claude, model: opus}, codex]";
+        let engine = |child: &str| inherited(parent, child).map(|child| child.engine.to_string());
+        assert_eq!(engine("priority: normal").unwrap(), "claude (opus), codex");
+        assert_eq!(engine("engine: codex\nmodel: o5").unwrap(), "codex (o5)", "nobody chose its model");
+        assert_eq!(engine("engine: claude").unwrap(), "claude (opus)");
+        for more in ["engine: gemini", "engine: [codex, gemini]", "engine: claude\nmodel: sonnet"] {
+            assert_eq!(engine(more).unwrap_err().field, "engine", "{more}");
+        }
+    }
+
+    #[test]
     fn any_engine_is_any_that_reads_prompts() {
         assert_eq!(
             inherited("priority: low", "priority: low\nengine: shell\nscript: make").unwrap_err().field,
             "engine"
         );
         inherited("repo: app", "engine: claude").unwrap();
+        inherited("repo: app", "engine: [claude, codex]").unwrap();
         inherited("engine: shell\nscript: make", "engine: shell\nscript: make").unwrap();
         let plain = inherited("repo: app", "onConflict: fail").unwrap();
         assert_eq!((plain.on_conflict, plain.review), (ConflictPolicy::Fail, ReviewGate::default()));

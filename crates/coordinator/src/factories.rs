@@ -12,6 +12,7 @@ use giga_ports::store::{
 };
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::accounts::as_known;
 use crate::dispatch::RESERVED_FACTORY;
 use crate::{Coordinator, Directive, Error, FieldProblem};
 
@@ -156,12 +157,15 @@ impl Coordinator {
         Some((factory, instance))
     }
 
-    async fn accept(&self, id: FactoryId, advertised: Advertised) -> Result<HeartbeatAnswer, Error> {
+    async fn accept(&self, id: FactoryId, mut advertised: Advertised) -> Result<HeartbeatAnswer, Error> {
         self.fleet.presence.note(&id, self.core.store_now(), Some(advertised.load));
         let (known, delivery) = {
             let state = self.fleet.view.lock();
             (state.factories.get(&id).cloned(), state.wished_delivery(&id))
         };
+        if let Some(known) = &known {
+            advertised.accounts = as_known(advertised.accounts, known);
+        }
         let says_nothing_new = known
             .as_ref()
             .is_some_and(|f| Advertised { load: f.advertised.load, ..advertised.clone() } == f.advertised);

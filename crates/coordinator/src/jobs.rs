@@ -282,6 +282,7 @@ fn wanting(spec: &JobSpec, id: JobId, product: ProductId, now: Timestamp) -> Job
         priority: spec.priority,
         enqueued_at: ready_at,
         ready_at,
+        engine: spec.engine.clone(),
         capabilities: spec.capabilities.clone(),
         repo: spec.repo.clone(),
         more_repos: spec.more_repos.clone(),

@@ -4,6 +4,7 @@
 //! signs of life, known tokens) is a copy that may be old: every decision that counts is made again inside the
 //! store's transaction.
 
+mod accounts;
 mod admission;
 mod alerts;
 mod artifacts;
@@ -39,6 +40,7 @@ mod tokens;
 mod topics;
 mod view;
 
+pub use accounts::AccountView;
 pub use alerts::Alert;
 pub use artifacts::NewArtifact;
 pub use budgets::{BudgetView, Burndown, BurndownBucket};

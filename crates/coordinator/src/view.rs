@@ -31,7 +31,7 @@ pub(crate) struct FleetView {
     state: Mutex<ViewState>,
     /// One refresh at a time; whoever waited finds the work done.
     refreshing: tokio::sync::Mutex<()>,
-    /// Rung when a budget may be open that was closed, or a limit was set.
+    /// Rung when a budget or an account may be open that was closed, or closes.
     pub(crate) budgets_moved: tokio::sync::watch::Sender<()>,
 }
 
@@ -256,7 +256,15 @@ impl Fleet {
         }
         if changes.factories {
             let factories = reads.factories().await?;
-            self.view.lock().factories = factories.into_iter().map(|f| (f.id.clone(), f)).collect();
+            let now = self.core.store_now();
+            let mut state = self.view.lock();
+            let before = state.closed_accounts(now).next_opening();
+            state.factories = factories.into_iter().map(|f| (f.id.clone(), f)).collect();
+            let opens = state.closed_accounts(now).next_opening();
+            drop(state);
+            if before != opens {
+                self.view.budgets_moved.send_replace(());
+            }
         }
         if changes.flags {
             let flags = reads.flags().await?;
@@ -330,6 +338,7 @@ impl Fleet {
                 }
             }
         }
+        let closed = state.closed_accounts(now);
         let view = |factory: &Factory| FactoryView {
             id: factory.id.clone(),
             state: factory.state,
@@ -337,6 +346,7 @@ impl Fleet {
             live: asks || self.heard_of(state, factory, now),
             asks,
             capabilities: factory.usable_capabilities(),
+            closed: closed.closed_on(factory),
             products: factory.scope.products.clone(),
             repos: factory.advertised.repos.clone(),
             can_clone: factory.advertised.can_clone,

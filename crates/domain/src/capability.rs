@@ -22,6 +22,9 @@ impl Capability {
     /// To ask for the secrets of a job and keep them out of what leaves; factories of before could not.
     pub const SECRETS: &str = "has:secrets";
 
+    /// To choose among several engines, and to pass a model on; factories of before could not.
+    pub const ENGINE_CHOICE: &str = "has:engine-choice";
+
     /// Jobs run in a sandbox.
     pub const SANDBOX: &str = "sandbox:bwrap";
     /// Jobs reach what the factory lists at most, be that nothing.
@@ -120,6 +123,11 @@ impl CapabilitySet {
 
     pub fn insert(&mut self, capability: Capability) -> bool {
         self.0.insert(capability)
+    }
+
+    /// For what may not be a capability after all.
+    pub fn extend(&mut self, more: impl IntoIterator<Item = Capability>) {
+        self.0.extend(more);
     }
 
     pub fn contains(&self, capability: &Capability) -> bool {

@@ -23,6 +23,7 @@ macro_rules! event_kinds {
             Targeted = "job.targeted", "The scheduler offered it to a factory: `factoryId`, `dispatchSeq`.";
             Assigned = "job.assigned", "A claim won: `factoryId`, `leaseEpoch`.";
             Diverged = "job.diverged", "In shadow mode the dispatcher would have sent it elsewhere: `routedTo`, `claimedBy`, `lagMs`.";
+            EnginePassedOver = "job.engine_passed_over", "Its run uses another engine than the one that it prefers: `engine`, `model`, `passedOver` (each with `engine`, `reason` and, where it is known, `until`).";
             Started = "job.started", "Its holder began to work.";
             Checkpointed = "job.checkpointed", "Its holder saved a checkpoint, from which the work can be resumed.";
             ArtifactAdded = "job.artifact_added", "Its holder uploaded a file: `artifactId`, `name`, `size`.";
@@ -30,6 +31,7 @@ macro_rules! event_kinds {
             Reported = "job.reported", "Its holder reported success; the gates decided where it goes.";
             Failed = "job.failed", "A failure that is not retried automatically: `reason`, `detail`.";
             Retried = "job.retried", "A failure that is retried: `reason`, `detail`, `readyAt`.";
+            AccountClosed = "job.account_closed", "The account of its engine is out of quota or signed out; it is queued again, and no attempt is used: `reason`, `detail`, `readyAt`.";
             Released = "job.released", "Its holder released it; this uses no attempt.";
             LeaseExpired = "job.lease_expired", "Its holder (`factoryId`) stopped renewing its lease; the epoch rises and the job is queued again.";
             EvictionAsked = "job.eviction_asked", "Its holder is asked to save a checkpoint and release it: for `forJob`, or because its budget is paused.";

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::job::repo_name;
 use crate::repo::meant_by;
 use crate::word::words;
-use crate::{Capability, CapabilitySet, Delivery, FactoryId, ProductId, Timestamp, Usd};
+use crate::{Account, Capability, CapabilitySet, Delivery, FactoryId, JobSpec, ProductId, Timestamp, Usd};
 
 words! {
     "factory state",
@@ -95,6 +95,9 @@ pub struct Advertised {
     /// Unknown of older factories and of clients of the plain API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<Instance>,
+    /// The logins of its engines. Unknown of older factories and of clients of the plain API.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accounts: Vec<Account>,
     /// Where its owner says so.
     #[serde(
         rename = "costUsdMicrosPerHour",
@@ -204,5 +207,13 @@ impl Factory {
             usable.insert(any);
         }
         usable
+    }
+
+    /// Whether it has all that the job asks for, of several engines one. Whether that one is open is not asked.
+    pub fn has_what_it_needs(&self, spec: &JobSpec) -> bool {
+        let usable = self.usable_capabilities();
+        let several = spec.engine.alternatives();
+        spec.capabilities.is_subset(&usable)
+            && (several.is_empty() || several.iter().any(|pick| usable.contains(&pick.capability())))
     }
 }

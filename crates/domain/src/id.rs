@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 /// Why a piece of text is not an id. The text names what would be right.
@@ -204,6 +205,27 @@ text_id!(
     '.' | '_' | '-' | ':'
 );
 text_id!(
+    /// The login of an engine, by a fingerprint that says nothing about its credential.
+    AccountId,
+    "account id",
+    64,
+    "1 to 64 of a-z, A-Z, 0-9, `_` and `-`, starting with a letter or digit, such as 3f9a0c1b77de",
+    '_' | '-'
+);
+
+impl AccountId {
+    /// The first 12 hex digits of SHA-256 over the vendor and whatever tells its logins apart.
+    pub fn fingerprint(vendor: &str, identity: &[u8]) -> Self {
+        let mut hasher = Sha256::new();
+        // The length keeps the border between the two from moving.
+        hasher.update((vendor.len() as u64).to_be_bytes());
+        hasher.update(vendor.as_bytes());
+        hasher.update(identity);
+        Self(const_hex::encode(&hasher.finalize()[..6]).into())
+    }
+}
+
+text_id!(
     /// Names a token without being it; safe to show and log.
     TokenId,
     "token id",
@@ -318,6 +340,15 @@ mod tests {
         }
         assert!("mac-1.local".parse::<FactoryId>().is_ok());
         assert!("x".repeat(65).parse::<FactoryId>().is_err());
+    }
+
+    #[test]
+    fn a_fingerprint_tells_vendors_and_logins_apart_and_is_an_id() {
+        let one = AccountId::fingerprint("anthropic", b"sk-1");
+        assert_eq!(one.as_str().len(), 12);
+        assert_eq!(one.as_str().parse::<AccountId>().as_ref(), Ok(&one));
+        assert_ne!(one, AccountId::fingerprint("anthropic", b"sk-2"));
+        assert_ne!(one, AccountId::fingerprint("anthropics", b"k-1"));
     }
 
     #[test]

@@ -12,8 +12,8 @@ pub use crate::merge::{
 };
 use crate::word::words;
 use crate::{
-    CapabilitySet, DispatchSeq, Epoch, EventSeq, FactoryId, JobId, ProductId, RepoCommit, RequestId, Rev,
-    Spend, Stage, State, Timestamp, Usd, Verdict, backoff,
+    CapabilitySet, DispatchSeq, EngineChoice, Epoch, EventSeq, FactoryId, JobId, ProductId, RepoCommit,
+    RequestId, Rev, Spend, Stage, State, Timestamp, Usd, Verdict, backoff,
 };
 
 words! {
@@ -181,9 +181,9 @@ pub struct JobSpec {
     /// Those that the job works on beside `repo`, in the order in which they are merged after it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_repos: Vec<String>,
-    /// `None` means any engine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub engine: Option<String>,
+    /// In order of preference. Where it names several, one of them is enough, and `capabilities` has none of them.
+    #[serde(default, skip_serializing_if = "EngineChoice::is_any")]
+    pub engine: EngineChoice,
     /// All that a factory must have, `engine:<engine>` included. The repo is matched apart from these,
     /// because a factory that lacks it may be able to clone it.
     #[serde(default)]
@@ -340,6 +340,9 @@ pub struct Checkpoint {
     pub commit: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// Whose session it is: no other engine can go on with it. Unknown of older ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_engine: Option<String>,
     /// What the session has used up since it began: some engines count from there, also in a later run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_spend: Option<Spend>,
@@ -362,6 +365,14 @@ words! {
         Crash,
         CapabilityMismatch,
         NoEngine,
+        /// The engine's account is signed out, or its key is refused.
+        SignedOut,
+        /// The engine's account has used up a window of its provider; it opens again.
+        OutOfQuota,
+        /// The model declined to do it.
+        Refused,
+        /// The conversation is longer than the model can read.
+        ContextTooLong,
         /// One that it names is not there any more, or its result contains one.
         Secret,
         Infrastructure,
@@ -392,6 +403,12 @@ impl FailReason {
         matches!(self, Self::NoEngine | Self::CapabilityMismatch)
     }
 
+    /// It says something about the account that the engine is signed in with: the job goes on with another one, or as
+    /// soon as this one is open again, and no attempt is used.
+    pub const fn is_of_the_account(self) -> bool {
+        matches!(self, Self::SignedOut | Self::OutOfQuota)
+    }
+
     /// The work is done and its result is there; only its branch does not have it.
     pub const fn is_of_a_merge(self) -> bool {
         matches!(
@@ -409,6 +426,10 @@ impl FailReason {
             Self::Crash => "crashed",
             Self::CapabilityMismatch => "capability mismatch",
             Self::NoEngine => "no engine",
+            Self::SignedOut => "engine signed out",
+            Self::OutOfQuota => "out of quota",
+            Self::Refused => "refused by the model",
+            Self::ContextTooLong => "context too long",
             Self::Secret => "secret problem",
             Self::Infrastructure => "infrastructure problem",
             Self::LeaseExpired => "lease expired",

@@ -3,6 +3,7 @@
 //! This crate never reads a clock, draws a random number, touches a file or awaits. Whatever it decides
 //! follows from its arguments alone, so every store, route, simulation and test can share it.
 
+pub mod account;
 pub mod alert;
 pub mod artifact;
 pub mod backoff;
@@ -10,6 +11,7 @@ pub mod budget;
 pub mod capability;
 pub mod dispatch;
 pub mod effect;
+pub mod engine;
 pub mod event;
 pub mod exit;
 pub mod factory;
@@ -40,6 +42,7 @@ pub mod transition;
 pub mod usd;
 mod word;
 
+pub use account::{Account, AccountState, AccountWindow, ClosedAccounts, ClosedEngine};
 pub use alert::{AlertKind, Severity};
 pub use artifact::{Artifact, ArtifactKey, ArtifactName};
 pub use budget::{Budget, BudgetChange, BudgetSettings, Charge, ChargeHow, Period, Spend};
@@ -49,11 +52,12 @@ pub use effect::{
     Effect, EffectOutcome, EffectReceiver, EffectState, EffectStateName, EffectTarget, NewEffect, SigningKey,
     Webhook,
 };
+pub use engine::{Access, Chosen, EngineChoice, EngineHere, EnginePick, EngineUse, NotUsed, PassedOver};
 pub use event::{Actor, Event, EventKind, NewEvent};
 pub use factory::{Factory, FactoryState, Health};
 pub use id::{
-    ArtifactId, DispatchSeq, EffectId, Epoch, EventSeq, FactoryId, FeedPos, JobId, NodeId, ProductId,
-    RequestId, Rev, Term, TokenId, TopicName, WebhookId, WorkerId,
+    AccountId, ArtifactId, DispatchSeq, EffectId, Epoch, EventSeq, FactoryId, FeedPos, JobId, NodeId,
+    ProductId, RequestId, Rev, Term, TokenId, TopicName, WebhookId, WorkerId,
 };
 pub use job::{
     Assumed, Checkpoint, Evict, FailReason, Failure, Job, JobKind, JobResult, JobSpec, Lease, LeaseEnd,

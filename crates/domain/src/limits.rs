@@ -22,6 +22,11 @@ pub const IN_FLIGHT_BYTES: u64 = 64 * 1024 * 1024;
 pub const OFFER_BYTES: usize = 4 * 1024;
 pub const NAME_CHARS: usize = 120;
 pub const CAPABILITIES: usize = 64;
+/// Engines that a job may name.
+pub const JOB_ENGINES: usize = 16;
+/// Logins of engines on one factory.
+pub const ACCOUNTS: usize = 64;
+pub const ACCOUNT_WINDOWS: usize = 8;
 pub const DEPS: usize = 1_000;
 pub const VERIFY_COMMANDS: usize = 32;
 pub const REVIEWERS: usize = 32;

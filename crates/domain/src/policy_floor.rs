@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::job::{JobKind, ReviewGate, ShipMode};
 use crate::manifest::Manifest;
 use crate::word::words;
-use crate::{Capability, ProductId, limits};
+use crate::{Capability, EngineChoice, ProductId, limits};
 
 words! {
     "network level",
@@ -99,12 +99,13 @@ pub fn keep_to(floors: &[(&ProductId, &PolicyFloor)], manifest: &mut Manifest) -
     if manifest.kind == JobKind::Composite {
         return Ok(());
     }
-    if manifest.engine.is_none()
+    if manifest.engine.is_any()
         && let Some((_, floor)) = floors.iter().find(|(_, floor)| !floor.engines.is_empty())
     {
         let all_allow = |engine: &&String| floors.iter().all(|(_, floor)| floor.allows(engine));
         // Where they agree on none, the check below says what is asked for.
-        manifest.engine = floor.engines.iter().find(all_allow).or(floor.engines.first()).cloned();
+        let filled_in = floor.engines.iter().find(all_allow).or(floor.engines.first());
+        manifest.engine = filled_in.map(|engine| EngineChoice::one(engine.as_str())).unwrap_or_default();
     }
     if manifest.review == ReviewGate::default() {
         manifest.review.quorum = floors.iter().map(|(_, floor)| floor.quorum).max().unwrap_or(0);
@@ -136,7 +137,7 @@ impl PolicyFloor {
             );
             return Err(AsksTooMuch::new("review", message));
         }
-        if let Some(engine) = manifest.engine.as_deref().filter(|engine| !self.allows(engine)) {
+        if let Some(engine) = manifest.engine.names().find(|engine| !self.allows(engine)) {
             let message = format!(
                 "`{engine}` is not among the engines that the policy of product {product} allows: {}",
                 self.engines.join(", ")
@@ -221,7 +222,7 @@ mod tests {
     fn what_is_left_open_is_filled_in() {
         let kept = kept("repo: app", &[&strict()]).unwrap();
         assert_eq!(kept.review.quorum, 2);
-        assert_eq!(kept.engine.as_deref(), Some("claude"));
+        assert_eq!(kept.engine, EngineChoice::one("claude"));
         let needed: Vec<_> = kept.capabilities.iter().map(Capability::as_str).collect();
         assert_eq!(needed, ["network:closed", "sandbox:bwrap"]);
     }
@@ -233,12 +234,14 @@ mod tests {
             ("review: {quorum: 1}", "review"),
             ("review: {quorum: 0, reviewers: [ana]}", "review"),
             ("engine: shell\nscript: make", "engine"),
+            ("engine: [claude, gemini]", "engine"),
         ] {
             let refused = kept(fields, &[&strict()]).unwrap_err();
             assert_eq!(refused.field, field, "{refused:?}");
             assert!(refused.message.contains("product web"), "{refused:?}");
         }
         kept("engine: codex\nreview: {quorum: 3}", &[&strict()]).unwrap();
+        kept("engine: [codex, claude]", &[&strict()]).unwrap();
         kept("kind: composite", &[&strict()]).unwrap();
         let free = kept("ship: auto\nengine: shell\nscript: make", &[&PolicyFloor::default()]).unwrap();
         assert_eq!(free, manifest("ship: auto\nengine: shell\nscript: make"));
@@ -253,7 +256,7 @@ mod tests {
             ..PolicyFloor::default()
         };
         let both = kept("repo: app", &[&strict(), &other]).unwrap();
-        assert_eq!((both.review.quorum, both.engine.as_deref()), (3, Some("codex")));
+        assert_eq!((both.review.quorum, both.engine), (3, EngineChoice::one("codex")));
         assert!(both.capabilities.iter().any(|c| c.as_str() == "network:none"));
         let none = PolicyFloor { engines: vec!["gemini".to_owned()], ..PolicyFloor::default() };
         assert_eq!(kept("repo: app", &[&strict(), &none]).unwrap_err().field, "engine");

@@ -91,7 +91,9 @@ pub struct Run {
     pub product: ProductId,
     pub epoch: Epoch,
     pub factory: FactoryId,
+    /// What runs it, once its holder has said so; before that, what it asks for where that is one.
     pub engine: Option<String>,
+    pub model: Option<String>,
     pub assigned_at: Timestamp,
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,

@@ -21,6 +21,8 @@ pub enum ScoreTerm {
     Load,
     CostFit,
     Health,
+    /// Of a job that may use several engines: how far down its list the one is that is open there.
+    EngineFit,
     Starvation,
 }
 
@@ -42,6 +44,7 @@ impl ScoreTerm {
         match self {
             Self::CapabilityFit => "capability fit",
             Self::CostFit => "cost fit",
+            Self::EngineFit => "engine fit",
             Self::Affinity | Self::Load | Self::Health | Self::Starvation => self.as_str(),
         }
     }
@@ -49,7 +52,7 @@ impl ScoreTerm {
     /// For a product that sets no weight of its own.
     pub const fn default_weight(self) -> f64 {
         match self {
-            Self::CapabilityFit | Self::Load | Self::Health => 1.0,
+            Self::CapabilityFit | Self::Load | Self::Health | Self::EngineFit => 1.0,
             Self::Affinity => 0.5,
             Self::CostFit => 0.75,
             Self::Starvation => 1.5,

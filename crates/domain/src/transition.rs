@@ -22,9 +22,9 @@ use thiserror::Error;
 use crate::job::{ReviewGate, ShipMode};
 use crate::word::words;
 use crate::{
-    Artifact, ChargeHow, Checkpoint, DispatchSeq, Epoch, Evict, FactoryId, FailReason, Failure, Job,
-    JobResult, LeaseEnd, LeaseEndHow, NewEvent, RequestId, Rev, RunOutcome, RunReport, Setback, Spend, Stage,
-    State, Timestamp, Usd,
+    Artifact, ChargeHow, Checkpoint, DispatchSeq, EngineUse, Epoch, Evict, FactoryId, FailReason, Failure,
+    Job, JobResult, LeaseEnd, LeaseEndHow, NewEvent, RequestId, Rev, RunOutcome, RunReport, Setback, Spend,
+    Stage, State, Timestamp, Usd,
 };
 
 /// Who writes as the holder of a lease. Both parts are checked: the epoch fences zombies, the factory keeps a
@@ -37,6 +37,8 @@ pub struct Holder {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HolderAction {
+    /// Which engine the run is done with; said with the start.
+    UseEngine(EngineUse),
     Start,
     Renew {
         lease: Duration,
@@ -192,9 +194,16 @@ pub enum Refusal {
 /// What becomes of the run that belongs to the current epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunChange {
-    Open { factory: FactoryId },
+    Open {
+        factory: FactoryId,
+    },
+    /// What runs it, and with which model where that is known.
+    Engine(EngineUse),
     Start,
-    Close { outcome: RunOutcome, report: Box<RunReport> },
+    Close {
+        outcome: RunOutcome,
+        report: Box<RunReport>,
+    },
 }
 
 /// What the run that ends is charged for.
@@ -294,6 +303,19 @@ impl Transition {
             self.job.setback = Some(Setback { failure, unfit });
             self.requeue(now, ready_at, event);
         }
+    }
+
+    /// Nothing is wrong with the job, and nothing with the machine: another account can go on with it at once. One that
+    /// comes back again and again is slowed down all the same, since whoever placed it did not know better.
+    fn wait_for_an_account(&mut self, failure: Failure, now: Timestamp) {
+        let before = self.job.setback.take();
+        let again = before.as_ref().is_some_and(|before| before.failure.reason.is_of_the_account());
+        let pause = if again { self.job.spec.retry.backoff(1) } else { Duration::ZERO };
+        let unfit = before.map(|before| before.unfit).unwrap_or_default();
+        let ready_at = now.plus(pause);
+        let event = NewEvent::account_closed(&failure, ready_at);
+        self.job.setback = Some(Setback { failure, unfit });
+        self.requeue(now, ready_at, event);
     }
 
     /// The holder's run is over, and says itself what it cost. Before the lease goes.
@@ -440,6 +462,15 @@ fn hold(
         return Err(fenced(job, holder));
     }
     match action {
+        HolderAction::UseEngine(taken) => {
+            // Said again after a lost reply, it is on record already.
+            if let State::Assigned { .. } = &job.state {
+                next.run.push(RunChange::Engine(taken.clone()));
+                if !taken.passed_over.is_empty() {
+                    next.note(NewEvent::engine_passed_over(&holder.factory, taken));
+                }
+            }
+        }
         HolderAction::Start => {
             if let State::Assigned { lease } = &job.state {
                 let lease = lease.clone();
@@ -495,7 +526,9 @@ fn hold(
         HolderAction::Fail { failure, retryable } => {
             end_lease(next, holder, LeaseEndHow::Failed);
             next.close_run(RunOutcome::Failed { failure: failure.clone() }, RunReport::default());
-            if *retryable || next.job.spec.retry_on.contains(&failure.reason) {
+            if failure.reason.is_of_the_account() {
+                next.wait_for_an_account(failure.clone(), now);
+            } else if *retryable || next.job.spec.retry_on.contains(&failure.reason) {
                 next.use_up_attempt(failure.clone(), None, now);
             } else {
                 next.job.attempts += 1;

@@ -5,7 +5,7 @@
 //! hold the two to the same answers.
 
 use giga_domain::factory::{may_clone, repo_meant};
-use giga_domain::{Capability, FactoryState, Health, Timestamp};
+use giga_domain::{AccountId, Capability, FactoryState, Health, NotUsed, PassedOver, Timestamp};
 use serde::Serialize;
 use strum::Display;
 
@@ -23,6 +23,7 @@ pub enum Filter {
     Product,
     Capabilities,
     Repo,
+    Quota,
     Seats,
     NotReady,
     Paused,
@@ -57,6 +58,30 @@ pub(crate) fn admits_product(job: &JobView, factory: &FactoryView) -> bool {
     factory.products.is_empty() || factory.products.contains(&job.product)
 }
 
+/// All that the job asks for; of several engines one, open or not.
+pub(crate) fn is_capable(job: &JobView, factory: &FactoryView) -> bool {
+    job.capabilities.is_subset(&factory.capabilities) && !lacks_every_engine(job, factory)
+}
+
+fn lacks_every_engine(job: &JobView, factory: &FactoryView) -> bool {
+    let several = job.engine.alternatives();
+    !several.is_empty() && !several.iter().any(|pick| factory.capabilities.contains(&pick.capability()))
+}
+
+/// The engine that would run the job there, and what is preferred to it and cannot; the error has all of them.
+pub(crate) fn engine_for(job: &JobView, factory: &FactoryView) -> Result<String, Vec<PassedOver>> {
+    job.engine.choose(&factory.engines()).map(|chosen| chosen.engine.to_owned())
+}
+
+/// It has an engine for the job, and the account of every such engine is closed.
+pub(crate) fn is_out_of_quota(job: &JobView, factory: &FactoryView) -> bool {
+    if factory.closed.is_empty() {
+        return false;
+    }
+    let is_there = |passed: &PassedOver| passed.why != NotUsed::Missing;
+    engine_for(job, factory).is_err_and(|passed| passed.iter().any(is_there))
+}
+
 /// The first of its repositories that the factory neither has nor may clone.
 pub(crate) fn unreached_repo<'j>(job: &'j JobView, factory: &FactoryView) -> Option<&'j str> {
     let reaches = |repo: &str| {
@@ -84,16 +109,44 @@ pub(crate) fn factory_failures(job: &JobView, factory: &FactoryView) -> Vec<Filt
     if !admits_product(job, factory) {
         failures.push(Filter::Product);
     }
-    if !job.capabilities.is_subset(&factory.capabilities) {
+    if !is_capable(job, factory) {
         failures.push(Filter::Capabilities);
     }
     if !reaches_repo(job, factory) {
         failures.push(Filter::Repo);
     }
+    if is_out_of_quota(job, factory) {
+        failures.push(Filter::Quota);
+    }
     if factory.free_seats() == 0 {
         failures.push(Filter::Seats);
     }
     failures
+}
+
+/// Whether the factory has what the job asks for, with an account that takes work. Nothing else is asked.
+pub fn can_run(job: &JobView, factory: &FactoryView) -> bool {
+    is_capable(job, factory) && !is_out_of_quota(job, factory)
+}
+
+/// Whether the job waits for this account and for nothing else that does not pass by itself: it has no place now, and
+/// would have one, seats aside, if the account were open.
+pub fn runs_but_for(job: &JobView, snapshot: &Snapshot, account: &AccountId) -> bool {
+    let suits =
+        |factory: &FactoryView| factory_failures(job, factory).iter().all(|filter| *filter == Filter::Seats);
+    let opened = |factory: &FactoryView| {
+        let mut factory = factory.clone();
+        for closed in factory.closed.iter().filter(|closed| closed.account == *account) {
+            // One that is signed out is not advertised.
+            factory.capabilities.extend(Capability::engine(&closed.engine));
+            factory.capabilities.extend(Capability::engine(Capability::ANY_ENGINE));
+        }
+        factory.closed.retain(|closed| closed.account != *account);
+        factory
+    };
+    let holds = |factory: &&FactoryView| factory.closed.iter().any(|closed| closed.account == *account);
+    !snapshot.factories.iter().any(suits)
+        && snapshot.factories.iter().filter(holds).any(|f| suits(&opened(f)))
 }
 
 /// Every filter about the job alone that fails, in order.
@@ -165,6 +218,11 @@ pub(crate) fn running_with_key(job: &JobView, snapshot: &Snapshot) -> u32 {
 /// What the job asks for and the factory has not.
 pub(crate) fn lacking<'a>(job: &'a JobView, factory: &'a FactoryView) -> Vec<&'a Capability> {
     job.capabilities.missing_from(&factory.capabilities).collect()
+}
+
+/// How much the factory lacks: of several engines it lacks one.
+pub(crate) fn lacks(job: &JobView, factory: &FactoryView) -> usize {
+    lacking(job, factory).len() + usize::from(lacks_every_engine(job, factory))
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ impl Fits {
 
 #[cfg(test)]
 mod tests {
-    use giga_domain::{CapabilitySet, JobId, Priority, Rev, Timestamp};
+    use giga_domain::{CapabilitySet, EngineChoice, JobId, Priority, Rev, Timestamp};
 
     use super::*;
     use crate::Snapshot;
@@ -97,6 +97,7 @@ mod tests {
             priority: Priority::Normal,
             enqueued_at: Timestamp::ZERO,
             ready_at: Timestamp::ZERO,
+            engine: EngineChoice::ANY,
             capabilities: CapabilitySet::new(),
             repo: None,
             more_repos: Vec::new(),

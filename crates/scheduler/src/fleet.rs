@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use giga_domain::factory::canonical_url;
 use giga_domain::job::repo_name;
 use giga_domain::repo::short_names;
-use giga_domain::{Capability, FactoryId, ScoreTerm, Timestamp, Usd};
+use giga_domain::{Access, Capability, EngineChoice, FactoryId, ScoreTerm, Timestamp, Usd};
 
 use crate::feasible::{self, Filter};
 use crate::score::{self, Place, Terms};
@@ -33,6 +33,8 @@ pub(crate) struct Fleet<'a> {
     /// `words` words per factory, a bit per capability.
     bits: Vec<u64>,
     words: usize,
+    /// The same for engines whose account is closed; empty where none is.
+    closed: Vec<u64>,
     rarity_offered: Vec<f64>,
     repo_warmth: HashMap<&'a str, Vec<(usize, f64)>>,
     dearest: Usd,
@@ -63,6 +65,7 @@ impl<'a> Fleet<'a> {
             rarity,
             bits: vec![0; words * factories.len()],
             words,
+            closed: Vec::new(),
             rarity_offered: Vec::with_capacity(factories.len()),
             repo_warmth: HashMap::new(),
             dearest: factories.iter().filter_map(|f| f.cost_per_hour).max().unwrap_or_default(),
@@ -86,6 +89,7 @@ impl<'a> Fleet<'a> {
             let id = self.capability_ids[capability];
             row[id / 64] |= 1 << (id % 64);
         }
+        self.close_engines(at);
         self.rarity_offered.push(self.rarity_of(factory.capabilities.iter()));
         for repo in &factory.repos {
             let warmth = score::repo_warmth(repo.last_used_at, now);
@@ -110,6 +114,29 @@ impl<'a> Fleet<'a> {
             .sum()
     }
 
+    /// A factory can run any prompt while one engine that reads prompts is open.
+    fn close_engines(&mut self, at: usize) {
+        let factory = self.factories[at];
+        if factory.closed.is_empty() {
+            return;
+        }
+        self.closed.resize(self.bits.len(), 0);
+        let engines = factory.engines();
+        let mut closed: Vec<&str> =
+            engines.iter().filter(|here| here.access != Access::Open).map(|here| here.name).collect();
+        if matches!(EngineChoice::ANY.choose(&engines), Err(passed) if !passed.is_empty()) {
+            closed.push(Capability::ANY_ENGINE);
+        }
+        let ids: Vec<usize> = closed.into_iter().filter_map(|name| self.engine_id(name)).collect();
+        for id in ids {
+            self.closed[at * self.words + id / 64] |= 1 << (id % 64);
+        }
+    }
+
+    fn engine_id(&self, name: &str) -> Option<usize> {
+        self.capability_ids.get(&Capability::engine(name).ok()?).copied()
+    }
+
     fn weigh_seats(&mut self, at: usize) {
         let (factory, used) = (self.factories[at], self.seats_used[at]);
         self.idleness[at] = score::idleness(used, factory.seat_limit, factory.load);
@@ -126,6 +153,14 @@ impl<'a> Fleet<'a> {
         self.factories.binary_search_by(|f| f.id.cmp(id)).ok()
     }
 
+    fn row(&self, at: usize) -> &[u64] {
+        &self.bits[at * self.words..(at + 1) * self.words]
+    }
+
+    fn closed_row(&self, at: usize) -> Option<&[u64]> {
+        self.closed.get(at * self.words..(at + 1) * self.words)
+    }
+
     /// `None` where a capability is asked for that nobody has.
     fn needed_bits(&self, job: &JobView) -> Option<Vec<u64>> {
         let mut bits = vec![0; self.words];
@@ -137,12 +172,58 @@ impl<'a> Fleet<'a> {
     }
 }
 
+/// The engines of a choice as bits.
+struct Engines {
+    bits: Vec<u64>,
+    /// Word and bit of each, the most preferred first; nothing where nobody has it.
+    in_order: Vec<Option<(usize, u64)>>,
+    /// Whether one of them is a condition; otherwise the capabilities say so.
+    is_needed: bool,
+}
+
+impl Engines {
+    fn new(fleet: &Fleet<'_>, choice: &EngineChoice) -> Self {
+        let mut bits = vec![0; fleet.words];
+        let any = choice.is_any().then_some(Capability::ANY_ENGINE);
+        let bit = |name: &str| fleet.engine_id(name).map(|id| (id / 64, 1 << (id % 64)));
+        let in_order: Vec<Option<(usize, u64)>> = choice.names().chain(any).map(bit).collect();
+        for &(word, bit) in in_order.iter().flatten() {
+            bits[word] |= bit;
+        }
+        Self { bits, in_order, is_needed: !choice.alternatives().is_empty() }
+    }
+
+    fn is_here(&self, has: &[u64]) -> bool {
+        !self.is_needed || self.bits.iter().zip(has).any(|(wanted, has)| wanted & has != 0)
+    }
+
+    /// How many are preferred to the one that would be taken there.
+    fn passed_over(&self, has: &[u64], closed: Option<&[u64]>) -> usize {
+        if !self.is_needed {
+            return 0;
+        }
+        let is_open = |word: usize, bit: u64| closed.is_none_or(|closed| closed[word] & bit == 0);
+        let usable = |at: &Option<(usize, u64)>| {
+            at.is_some_and(|(word, bit)| has[word] & bit != 0 && is_open(word, bit))
+        };
+        self.in_order.iter().position(usable).unwrap_or(0)
+    }
+
+    /// Whether some are here and all of those are closed.
+    fn are_closed(&self, has: &[u64], closed: &[u64]) -> bool {
+        let mut here =
+            self.bits.iter().zip(has).zip(closed).map(|((wanted, has), closed)| (wanted & has, closed));
+        here.clone().any(|(here, _)| here != 0) && here.all(|(here, closed)| here & !closed == 0)
+    }
+}
+
 /// Where jobs of one kind can run, and how good each factory is for them apart from its load.
 pub(crate) struct Candidates {
     /// Per factory the part of the score that stays; minus infinity where it can never be.
     fixed: Vec<f64>,
     weights: Weights,
     rarity_needed: f64,
+    engines: Engines,
     /// The filter at which the factory that came furthest failed; `Seats` when one passed all before it.
     pub(crate) furthest: Filter,
 }
@@ -154,6 +235,7 @@ impl Candidates {
             fixed: vec![NOWHERE; fleet.factories.len()],
             weights: score::sane(weights),
             rarity_needed: fleet.rarity_of(job.capabilities.iter()),
+            engines: Engines::new(fleet, &job.engine),
             furthest: Filter::Draining,
         };
         let mut warm =
@@ -171,8 +253,10 @@ impl Candidates {
                 }
                 _ => None,
             };
-            let row = &fleet.bits[at * fleet.words..(at + 1) * fleet.words];
-            let capable = needed.as_ref().is_some_and(|n| n.iter().zip(row).all(|(n, has)| n & !has == 0));
+            let row = fleet.row(at);
+            let capable = needed.as_ref().is_some_and(|n| n.iter().zip(row).all(|(n, has)| n & !has == 0))
+                && candidates.engines.is_here(row);
+            let closed = fleet.closed_row(at);
             let failed = feasible::standing(factory).or_else(|| {
                 if !feasible::admits_product(job, factory) {
                     Some(Filter::Product)
@@ -182,6 +266,8 @@ impl Candidates {
                     && !feasible::reaches_repo(job, factory)
                 {
                     Some(Filter::Repo)
+                } else if closed.is_some_and(|closed| candidates.engines.are_closed(row, closed)) {
+                    Some(Filter::Quota)
                 } else {
                     None
                 }
@@ -211,6 +297,7 @@ impl Candidates {
             affinity,
             idleness: fleet.idleness[at],
             dearest: fleet.dearest,
+            passed_over: self.engines.passed_over(fleet.row(at), fleet.closed_row(at)),
         };
         place.terms(&self.weights)
     }

@@ -20,7 +20,7 @@ pub mod snapshot;
 pub mod summary;
 
 pub use explain::{Blocker, BlockerCode, Explanation, FactoryVerdict, Fix, Remedy, explain};
-pub use feasible::{Filter, Rejection};
+pub use feasible::{Filter, Rejection, can_run, runs_but_for};
 pub use plan::{Placement, Plan, Unplaced, plan, plan_offers};
 pub use policy::{Limit, ProductPolicy};
 pub use preempt::{Eviction, evictions, preemption_victim};

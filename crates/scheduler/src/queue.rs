@@ -323,7 +323,7 @@ struct SameFit(Arc<JobView>);
 
 impl Hash for SameFit {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.0.product, &self.0.capabilities, &self.0.repo, &self.0.more_repos).hash(state);
+        (&self.0.product, &self.0.capabilities, &self.0.engine, &self.0.repo, &self.0.more_repos).hash(state);
     }
 }
 
@@ -331,7 +331,7 @@ impl PartialEq for SameFit {
     fn eq(&self, other: &Self) -> bool {
         let (a, b) = (&self.0, &other.0);
         a.product == b.product
-            && a.capabilities == b.capabilities
+            && (&a.capabilities, &a.engine) == (&b.capabilities, &b.engine)
             && (&a.repo, &a.more_repos) == (&b.repo, &b.more_repos)
     }
 }
@@ -346,7 +346,7 @@ impl Hash for SameShape {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let job = &self.0;
         (&job.product, job.priority, &job.capabilities, &job.repo, &job.more_repos).hash(state);
-        (&job.concurrency, job.cost_cap).hash(state);
+        (&job.engine, &job.concurrency, job.cost_cap).hash(state);
     }
 }
 
@@ -357,7 +357,7 @@ impl PartialEq for SameShape {
             && a.cost_cap == b.cost_cap
             && a.concurrency == b.concurrency
             && a.product == b.product
-            && a.capabilities == b.capabilities
+            && (&a.capabilities, &a.engine) == (&b.capabilities, &b.engine)
             && (&a.repo, &a.more_repos) == (&b.repo, &b.more_repos)
     }
 }

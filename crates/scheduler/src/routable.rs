@@ -6,7 +6,7 @@
 use std::fmt;
 
 use giga_domain::job::repo_name;
-use giga_domain::{Capability, FactoryId, ProductId};
+use giga_domain::{Access, Capability, ClosedEngine, EngineChoice, FactoryId, ProductId};
 
 use crate::feasible;
 use crate::{FactoryView, JobView, Snapshot};
@@ -22,8 +22,11 @@ pub enum Unroutable {
     /// Each is offered somewhere, but not all of them by one factory that takes the product's jobs.
     NoSingleFactory {
         closest: FactoryId,
-        lacks: Vec<Capability>,
+        /// In words.
+        lacks: Vec<String>,
     },
+    /// None of the engines that it may use is anywhere.
+    Engines(EngineChoice),
     Repo {
         repo: String,
         did_you_mean: Option<String>,
@@ -46,17 +49,21 @@ pub fn routable(job: &JobView, snapshot: &Snapshot) -> Result<(), Unroutable> {
     if !missing.is_empty() {
         return Err(Unroutable::Capabilities(missing));
     }
+    let several = job.engine.alternatives();
+    let has_one = |f: &FactoryView| several.iter().any(|pick| f.capabilities.contains(&pick.capability()));
+    if !several.is_empty() && !factories.iter().any(has_one) {
+        return Err(Unroutable::Engines(job.engine.clone()));
+    }
     let admitting: Vec<&FactoryView> =
         factories.iter().filter(|f| feasible::admits_product(job, f)).collect();
-    let Some(closest) = admitting.iter().min_by_key(|f| (feasible::lacking(job, f).len(), &f.id)) else {
+    let Some(closest) = admitting.iter().min_by_key(|f| (feasible::lacks(job, f), &f.id)) else {
         return Err(Unroutable::Product(job.product.clone()));
     };
-    let lacks = feasible::lacking(job, closest);
+    let lacks = lacked(job, closest);
     if !lacks.is_empty() {
-        let lacks = lacks.into_iter().cloned().collect();
         return Err(Unroutable::NoSingleFactory { closest: closest.id.clone(), lacks });
     }
-    let capable = admitting.iter().filter(|f| job.capabilities.is_subset(&f.capabilities));
+    let capable = admitting.iter().filter(|f| feasible::is_capable(job, f));
     if capable.clone().any(|f| feasible::reaches_repo(job, f)) {
         return Ok(());
     }
@@ -119,12 +126,16 @@ impl fmt::Display for Unroutable {
                 let near: Vec<&Capability> = missing.iter().filter_map(|m| m.did_you_mean.as_ref()).collect();
                 write!(f, "no factory has the {word} {}{}", quoted(&names), suggestion(&near))
             }
+            Self::Engines(choice) => {
+                let names: Vec<String> = choice.names().map(|name| format!("`{name}`")).collect();
+                write!(f, "no factory has any of the engines that it may use, {}", listed(&names, "or"))
+            }
             Self::Product(product) => write!(f, "no factory's token admits the product `{product}`"),
             Self::NoSingleFactory { closest, lacks } => {
                 write!(
                     f,
                     "no single factory has all that it needs; {closest} comes closest and lacks {}",
-                    needed(&lacks.iter().collect::<Vec<_>>())
+                    listed(lacks, "and")
                 )
             }
             Self::Repo { repo, did_you_mean } => {
@@ -147,9 +158,26 @@ pub(crate) fn is_any_engine(capability: &Capability) -> bool {
     capability.as_engine() == Some(Capability::ANY_ENGINE)
 }
 
+/// What the job asks for and the factory has not, in words; of several engines it lacks one.
+pub(crate) fn lacked(job: &JobView, factory: &FactoryView) -> Vec<String> {
+    let missing = feasible::lacking(job, factory);
+    let mut words: Vec<String> = spelled_out(&missing);
+    let several = job.engine.alternatives();
+    if feasible::lacks(job, factory) > missing.len() {
+        let names: Vec<String> = several.iter().map(|pick| format!("`{}`", pick.capability())).collect();
+        words.push(listed(&names, "or"));
+    }
+    let wanted = |closed: &&ClosedEngine| job.engine.has(&closed.engine);
+    let signed_out = factory.closed.iter().filter(|closed| closed.access == Access::SignedOut).find(wanted);
+    if let (Some(closed), Some(last)) = (signed_out, words.last_mut()) {
+        last.push_str(&format!(" ({} is signed out there)", closed.engine));
+    }
+    words
+}
+
 /// `a`, `b` and an engine that reads prompts.
-pub(crate) fn needed(capabilities: &[&Capability]) -> String {
-    listed(&spelled_out(capabilities), "and")
+pub(crate) fn needed(job: &JobView, factory: &FactoryView) -> String {
+    listed(&lacked(job, factory), "and")
 }
 
 fn either(capabilities: &[&Capability]) -> String {

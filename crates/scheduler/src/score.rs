@@ -1,6 +1,6 @@
 //! What makes one factory better than another for a job, term by term.
 //!
-//! `total = w1·capabilityFit + w2·affinity + w3/(1+load) + w4·costFit + w5·health − w6·starvation(age)`
+//! `total = w1·capabilityFit + w2·affinity + w3/(1+load) + w4·costFit + w5·health + w6·engineFit − w7·starvation(age)`
 //!
 //! This module never decides feasibility and knows neither queue nor order. Every formula uses only operations that
 //! IEEE 754 defines to the bit (no `ln`, no `exp`), so a plan is the same on every machine.
@@ -48,6 +48,8 @@ pub(crate) struct Place<'a> {
     pub(crate) idleness: f64,
     /// What the dearest factory of the fleet costs.
     pub(crate) dearest: Usd,
+    /// How many engines the job would rather have than the one that is open there.
+    pub(crate) passed_over: usize,
 }
 
 impl Place<'_> {
@@ -63,6 +65,7 @@ impl Place<'_> {
             ScoreTerm::Load => self.idleness,
             ScoreTerm::CostFit => cost_fit(self.factory.cost_per_hour, self.dearest),
             ScoreTerm::Health => health(self.factory.health),
+            ScoreTerm::EngineFit => engine_fit(self.passed_over),
             ScoreTerm::Starvation => 0.0,
         }
     }
@@ -108,6 +111,11 @@ fn cost_fit(cost: Option<Usd>, dearest: Usd) -> f64 {
         Some(cost) if !dearest.is_zero() => 1.0 - cost.part_of(dearest),
         _ => 1.0,
     }
+}
+
+/// 1 for the engine that the job prefers, less for each that it has to do without.
+fn engine_fit(passed_over: usize) -> f64 {
+    1.0 / (1.0 + passed_over as f64)
 }
 
 fn health(health: Health) -> f64 {

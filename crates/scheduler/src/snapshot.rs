@@ -8,7 +8,8 @@ use std::time::Duration;
 use giga_domain::factory::FactoryRepo;
 use giga_domain::job::Concurrency;
 use giga_domain::{
-    CapabilitySet, Evict, FactoryId, FactoryState, Health, JobId, Priority, ProductId, Rev, Timestamp, Usd,
+    Access, Capability, CapabilitySet, ClosedEngine, EngineChoice, EngineHere, Evict, FactoryId,
+    FactoryState, Health, JobId, Priority, ProductId, Rev, Timestamp, Usd,
 };
 
 pub use crate::policy::ProductPolicy;
@@ -25,6 +26,8 @@ pub struct JobView {
     pub enqueued_at: Timestamp,
     /// Not before this (a schedule, a back-off).
     pub ready_at: Timestamp,
+    /// In order of preference. Where it names several, one of them is enough; otherwise `capabilities` has it.
+    pub engine: EngineChoice,
     pub capabilities: CapabilitySet,
     pub repo: Option<String>,
     /// Those that it needs beside `repo`.
@@ -71,6 +74,8 @@ pub struct FactoryView {
     pub asks: bool,
     /// Cut to its token's scope already.
     pub capabilities: CapabilitySet,
+    /// Those of its engines whose account takes no work now.
+    pub closed: Vec<ClosedEngine>,
     /// Empty: every product.
     pub products: Vec<ProductId>,
     pub repos: Vec<FactoryRepo>,
@@ -87,6 +92,17 @@ pub struct FactoryView {
 impl FactoryView {
     pub fn free_seats(&self) -> u32 {
         self.seat_limit.saturating_sub(self.seats_used)
+    }
+
+    /// Its engines, and whether each can be given work.
+    pub fn engines(&self) -> Vec<EngineHere<'_>> {
+        let names = self.capabilities.iter().filter_map(Capability::as_engine);
+        let named = names.filter(|name| *name != Capability::ANY_ENGINE);
+        named.map(|name| EngineHere { name, access: self.access(name) }).collect()
+    }
+
+    fn access(&self, engine: &str) -> Access {
+        self.closed.iter().find(|closed| closed.engine == engine).map_or(Access::Open, |closed| closed.access)
     }
 }
 

@@ -158,7 +158,7 @@ fn tag(path: &str) -> &'static str {
     match path.trim_start_matches("/api/fleet/").split('/').next() {
         Some("jobs" | "plan") => "jobs",
         Some("claim" | "accept" | "fail") => "holders",
-        Some("factories") => "factories",
+        Some("factories" | "accounts") => "factories",
         Some("events") => "events",
         Some("topics" | "topic-gate") => "topics",
         Some("budgets" | "products" | "profiles") => "products",

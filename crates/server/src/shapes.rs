@@ -7,7 +7,7 @@ use giga_coordinator::{Alert, BudgetView, Burndown, Directive, Diverged, FlagVal
 use giga_domain::factory::FactoryRepo;
 use giga_domain::flag::FlagType;
 use giga_domain::token::{Permission, TokenRecord};
-use giga_domain::{Delivery, Factory, JobId, PerTerm, ProductId};
+use giga_domain::{Access, Account, AccountState, Delivery, Factory, JobId, PerTerm, ProductId};
 use giga_ports::store::JobText;
 use giga_scheduler::{BlockerCode, Explanation, FactoryVerdict, Filter, Remedy};
 
@@ -83,8 +83,25 @@ impl App {
             delivery: self.coordinator.wished_delivery(&factory.id).into(),
             actual_delivery: advertised.delivery.unwrap_or(Delivery::Poll).into(),
             running: texts(held.iter().filter(|id| !hidden.contains(id))),
+            accounts: advertised.accounts.iter().map(|account| self.account(account)).collect(),
             enrolled_at: factory.enrolled_at.to_string(),
             last_seen_at: self.coordinator.last_seen(factory).map(|at| at.to_string()),
+        }
+    }
+}
+
+impl App {
+    fn account(&self, account: &Account) -> wire::FactoryAccount {
+        let (state, until) = match self.coordinator.access(account) {
+            Access::Open => (AccountState::Open, None),
+            Access::OutOfQuota { until } => (AccountState::OutOfQuota, Some(until.to_string())),
+            Access::SignedOut => (AccountState::SignedOut, None),
+        };
+        wire::FactoryAccount {
+            engine: account.engine.clone(),
+            account: account.account.to_string(),
+            state: state.into(),
+            until,
         }
     }
 }
@@ -147,7 +164,7 @@ shown_as! {
         NoFactories Order Preemption Dependency Child Review Ship Merge Failed, BlockerCode::Filter(by) => filter(by)
     }
     fn filter(Filter) -> wire::BlockerCode {
-        Draining Stale Down Product Capabilities Repo Seats NotReady Paused Budget Concurrency Offered Excluded
+        Draining Stale Down Product Capabilities Repo Quota Seats NotReady Paused Budget Concurrency Offered Excluded
         Unfit
     }
 }

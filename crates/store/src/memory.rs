@@ -297,6 +297,12 @@ impl Tables {
             RunWrite::Open(run) => {
                 self.runs.insert((run.job, run.epoch), run);
             }
+            RunWrite::Engine { job, epoch, engine, model } => {
+                if let Some(run) = self.runs.get_mut(&(job, epoch)) {
+                    run.engine = Some(engine);
+                    run.model = model.or(run.model.take());
+                }
+            }
             RunWrite::Start { job, epoch, at } => {
                 if let Some(run) = self.runs.get_mut(&(job, epoch)) {
                     run.started_at = Some(at);

@@ -4,7 +4,7 @@ use giga_domain::Usd;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
-use super::{Delivery, Directive, FactoryState, Health};
+use super::{AccountReport, Delivery, Directive, FactoryAccount, FactoryState, Health};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -36,6 +36,9 @@ pub struct Factory {
     /// Their health, as it last reported.
     pub actual_delivery: Delivery,
     pub running: Vec<String>,
+    /// The logins of its engines, each as open as the fleet knows it to be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accounts: Vec<FactoryAccount>,
     pub enrolled_at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seen_at: Option<String>,
@@ -112,6 +115,9 @@ pub struct HeartbeatRequest {
     /// counts as `poll`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
+    /// The logins of its engines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accounts: Vec<AccountReport>,
 }
 
 /// A process that speaks for a factory. A restart is the same one: the id goes with the folder that it works in.

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Checkpoint, Directive, FailReason, Job, Priority, RunReport, Spend, Stage};
+use super::{
+    AccountReport, Checkpoint, Directive, FailReason, Job, PassedOver, Priority, RunReport, Spend, Stage,
+};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -86,6 +88,15 @@ pub struct PatchRequest {
     pub stage: Option<Stage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,
+    /// With `building`: the engine that runs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    /// With `engine`: the model, as far as it is known by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// With `engine`: those that the job prefers to it, and why they do not run it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed_over: Vec<PassedOver>,
 }
 
 /// Success, with what the run used and made.
@@ -141,4 +152,7 @@ pub struct FailRequest {
     /// What the run has used, in total.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spend: Option<Spend>,
+    /// The accounts of the factory's engines as they are now. Left out: as its last heartbeat said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accounts: Option<Vec<AccountReport>>,
 }

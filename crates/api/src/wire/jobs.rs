@@ -28,8 +28,12 @@ pub struct Job {
     /// All of them, in the order in which they are merged, where the job works on several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repos: Vec<String>,
+    /// The one that it asks for; the first where it allows several. Absent: any engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
+    /// All that it may use, in order of preference, where they are several or have models.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub engines: Vec<EnginePick>,
     pub capabilities: Vec<String>,
     pub deps: Vec<String>,
     pub deps_mode: DepsMode,
@@ -266,6 +270,22 @@ pub struct Lease {
     pub spent_tokens: u64,
 }
 
+/// An engine that a job may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EnginePick {
+    pub name: String,
+    /// Instead of the one that the factory's operator chose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+impl From<&domain::EnginePick> for EnginePick {
+    fn from(pick: &domain::EnginePick) -> Self {
+        Self { name: pick.name.clone(), model: pick.model.clone() }
+    }
+}
+
 /// Where interrupted work can be resumed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -276,6 +296,9 @@ pub struct Checkpoint {
     pub commit: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// Whose session it is: no other engine can go on with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_engine: Option<String>,
     /// What the session has used up since it began: some engines count from there, also in a later run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_spend: Option<Spend>,
@@ -303,6 +326,7 @@ impl From<&domain::Checkpoint> for Checkpoint {
             wip_ref: checkpoint.wip_ref.clone(),
             commit: checkpoint.commit.clone(),
             session_id: checkpoint.session_id.clone(),
+            session_engine: checkpoint.session_engine.clone(),
             session_spend: checkpoint
                 .session_spend
                 .map(|spend| Spend { usd: spend.usd, tokens: spend.tokens }),
@@ -349,7 +373,12 @@ impl From<&domain::Job> for Job {
             } else {
                 spec.repos().map(str::to_owned).collect()
             },
-            engine: spec.engine.clone(),
+            engine: spec.engine.first().map(|first| first.name.clone()),
+            engines: if spec.engine.needs_choice() {
+                spec.engine.picks().iter().map(Into::into).collect()
+            } else {
+                Vec::new()
+            },
             capabilities: spec.capabilities.iter().map(ToString::to_string).collect(),
             deps: spec.deps.iter().map(ToString::to_string).collect(),
             deps_mode: spec.deps_mode.into(),
@@ -488,8 +517,12 @@ pub struct Run {
     pub job_id: String,
     pub lease_epoch: u64,
     pub factory_id: String,
+    /// What runs it; before its holder says so, what it asks for where that is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
+    /// As far as it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     pub assigned_at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<String>,
@@ -548,6 +581,7 @@ impl From<&domain::Run> for Run {
             lease_epoch: run.epoch.0,
             factory_id: run.factory.to_string(),
             engine: run.engine.clone(),
+            model: run.model.clone(),
             assigned_at: run.assigned_at.to_string(),
             started_at: run.started_at.map(|at| at.to_string()),
             ended_at: run.ended_at.map(|at| at.to_string()),

@@ -1,5 +1,6 @@
 //! Requests and answers: camelCase JSON, RFC 3339 times, ids as text.
 
+mod accounts;
 mod budgets;
 mod control;
 mod dag;
@@ -21,6 +22,7 @@ mod topics;
 mod vocabulary;
 mod work;
 
+pub use accounts::*;
 pub use budgets::*;
 pub use control::*;
 pub use dag::*;

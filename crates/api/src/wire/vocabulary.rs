@@ -101,6 +101,10 @@ words! {
         Crash,
         CapabilityMismatch,
         NoEngine,
+        SignedOut,
+        OutOfQuota,
+        Refused,
+        ContextTooLong,
         Secret,
         Infrastructure,
         LeaseExpired,
@@ -112,6 +116,17 @@ words! {
         MergeRefused,
         RequestClosed,
     }
+}
+
+words! {
+    /// Whether the account of an engine takes work: `open`, `out_of_quota` until a time, or `signed_out` until somebody signs in.
+    #[derive(Default)]
+    AccountState [of domain::AccountState] { #[default] Open, OutOfQuota, SignedOut, }
+}
+
+words! {
+    /// Why a run is not done with an engine that its job prefers.
+    EngineNotUsed { Missing, SignedOut, OutOfQuota, }
 }
 
 words! {
@@ -292,6 +307,7 @@ words! {
         Product,
         Capabilities,
         Repo,
+        Quota,
         Seats,
         NotReady,
         Paused,
@@ -324,6 +340,9 @@ words! {
         #[strum(serialize = "costFit")]
         CostFit,
         Health,
+        #[serde(rename = "engineFit")]
+        #[strum(serialize = "engineFit")]
+        EngineFit,
         Starvation,
     }
 }

@@ -3,7 +3,7 @@
 //! Nothing is scored here and nobody is preferred. Whether the factory may hold a job at all is judged by the store, as
 //! it is for every claim.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use giga_domain::{
     Capability, CapabilitySet, FactoryId, FactoryState, Job, JobId, Priority, ProductId, RequestId, Timestamp,
@@ -44,11 +44,16 @@ impl Claims {
         if known.state == FactoryState::Draining {
             return Ok(Vec::new());
         }
-        let (has, scope) = (known.usable_capabilities(), known.scope.clone());
+        let scope = known.scope.clone();
+        let only = HashSet::from([factory.clone()]);
+        let snapshot = self.fleet.snapshot(&state, now, Whom::Asking(&only));
+        let suits = |job: &giga_scheduler::JobView| {
+            snapshot.factories.iter().any(|factory| giga_scheduler::can_run(job, factory))
+        };
         let policy = state.policy(now, Whom::Everyone);
         let suited = state.queue.ready_in_order(|job| {
             scope.allows_product(&job.product)
-                && job.capabilities.is_subset(&has)
+                && suits(job)
                 && !job.unfit().contains(factory)
                 && ViewState::is_affordable(&policy, job)
         });

@@ -1,6 +1,7 @@
-//! Budgets that open because a day, a week or a month has ended: nobody commits anything then, so nobody would look.
+//! What opens by the clock alone: budgets whose day, week or month has ended, and accounts of engines whose window is
+//! over. Nobody commits anything then, so nobody would look.
 //!
-//! Asks the store nothing. While no budget has such a limit it only waits for one.
+//! Asks the store nothing. While nothing is closed until a time it only waits for that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ impl Dispatch {
         let mut moved = self.fleet.view.budgets_moved.subscribe();
         loop {
             moved.mark_unchanged();
-            let pause = self.until_a_period_ends();
+            let pause = self.until_something_opens();
             let timer = async {
                 match pause {
                     Some(pause) => tokio::time::sleep(pause).await,
@@ -32,10 +33,12 @@ impl Dispatch {
         }
     }
 
-    fn until_a_period_ends(&self) -> Option<Duration> {
+    fn until_something_opens(&self) -> Option<Duration> {
         let now = self.core.store_now();
-        let end = self.fleet.view.lock().tenants.next_reopening(now)?;
-        Some(end.since(now) + Duration::from_millis(1))
+        let state = self.fleet.view.lock();
+        let account = state.closed_accounts(now).next_opening();
+        let opens = state.tenants.next_reopening(now).into_iter().chain(account).min()?;
+        Some(opens.since(now) + Duration::from_millis(1))
     }
 
     /// Whoever waits for work may find some now: this budget, or any, may be open that was closed.

@@ -89,6 +89,7 @@ pub(crate) fn job_view(job: &Job, parents: &HashMap<JobId, FactoryId>, pickup: D
         priority: job.spec.priority,
         enqueued_at: job.enqueued_at,
         ready_at: *ready_at,
+        engine: job.spec.engine.clone(),
         capabilities: job.spec.capabilities.clone(),
         repo: job.spec.repo.clone(),
         more_repos: job.spec.more_repos.clone(),

@@ -10,9 +10,9 @@ use crate::job::{MergeCandidate, ReviewGate};
 use crate::token::{Permission, TokenRecord};
 use crate::topic::TopicKey;
 use crate::{
-    Artifact, DispatchSeq, Effect, Epoch, FactoryId, FactoryState, FailReason, Failure, JobId, JobKind,
-    JobSpec, Judgement, NodeId, OperatorAction, Period, ProductId, Profile, Secret, Stage, Term, Timestamp,
-    Usd, Verdict, Webhook,
+    Artifact, DispatchSeq, Effect, EngineUse, Epoch, FactoryId, FactoryState, FailReason, Failure, JobId,
+    JobKind, JobSpec, Judgement, NodeId, OperatorAction, Period, ProductId, Profile, Secret, Stage, Term,
+    Timestamp, Usd, Verdict, Webhook,
 };
 
 impl NewEvent {
@@ -78,6 +78,21 @@ impl NewEvent {
 impl NewEvent {
     pub(crate) fn started(factory: &FactoryId) -> Self {
         Self::new(EventKind::Started, format!("started on {factory}"))
+    }
+
+    pub(crate) fn engine_passed_over(factory: &FactoryId, taken: &EngineUse) -> Self {
+        let EngineUse { engine, model, passed_over } = taken;
+        let why: Vec<String> = passed_over.iter().map(ToString::to_string).collect();
+        Self::new(EventKind::EnginePassedOver, format!("runs with {engine} on {factory}: {}", why.join("; ")))
+            .with("engine", engine.as_str())
+            .with_some("model", model.as_deref())
+            .with("passedOver", serde_json::to_value(passed_over).unwrap_or_default())
+    }
+
+    /// No attempt is used.
+    pub(crate) fn account_closed(failure: &Failure, ready_at: Timestamp) -> Self {
+        let cause = format!("{}; queued again, no attempt used", failure.headline());
+        Self::failure(EventKind::AccountClosed, failure, cause).with("readyAt", ready_at.to_string())
     }
 
     pub(crate) fn checkpointed() -> Self {

@@ -115,9 +115,9 @@ impl Draft {
         }
         let mut problems = Problems::default();
         problems.add("persona", persona.flatten(), format!("persona {message}"));
-        // Without its engine nobody can say whether a script is in its place.
+        // Without its engine nobody can say whether a script or a model is in its place.
         let others = self.read(&root).err().into_iter().flat_map(|error| error.problems);
-        for problem in others.filter(|problem| problem.field != "script") {
+        for problem in others.filter(|problem| !["script", "model"].contains(&problem.field.as_str())) {
             problems.add(&problem.field, problem.line, problem.message);
         }
         problems.into_error().unwrap_or_else(|| ManifestError::whole(None, message))
@@ -145,8 +145,14 @@ impl Draft {
         let (Value::Map(entries), Value::Map(defaults)) = (&mut self.root.value, defaults.value) else {
             return Ok(());
         };
+        // The model of the profile is one of its own engine's.
+        let names_engine =
+            entries.iter().any(|(name, own)| is_key(name, "engine") && own.value != Value::Null);
         for (key, default) in defaults {
             let Value::Text(word) = &key.value else { continue };
+            if word == "model" && names_engine {
+                continue;
+            }
             match entries.iter_mut().find(|(name, _)| is_key(name, word)) {
                 None => entries.push((key, default)),
                 Some((_, own)) if own.value == Value::Null => own.value = default.value,
@@ -177,7 +183,15 @@ fn foreign_key(root: &Node) -> Option<Problem> {
 
 /// Jobs from before this was asked for are kept as they are, so it is asked of what comes in and not of what is read back.
 fn missing_script(root: &Node) -> Option<Problem> {
-    let (_, Node { value: Value::Text(engine), line }) = entry(root, "engine")? else { return None };
+    let (_, node) = entry(root, "engine")?;
+    let (engine, line) = match &node.value {
+        Value::Text(engine) => (engine, &node.line),
+        Value::List(one) => match one.as_slice() {
+            [Node { value: Value::Text(engine), line }] => (engine, line),
+            _ => return None,
+        },
+        _ => return None,
+    };
     let has_script = entry(root, "script").is_some_and(|(_, node)| node.value != Value::Null);
     (engine == "shell" && !has_script).then(|| Problem {
         field: "script".to_owned(),

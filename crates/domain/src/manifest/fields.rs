@@ -7,13 +7,14 @@ use std::collections::HashSet;
 use super::error::{ManifestError, Problem, Problems, quoted};
 use super::reader::{Field, Section};
 use super::tree::Node;
-use super::{Dep, Manifest, grammar, secrets};
+use super::{Dep, Manifest, engine, grammar, secrets};
+use crate::engine::SHELL;
 use crate::job::{
     BudgetCaps, Concurrency, DepsMode, FailurePolicy, JobKind, MergeSettings, RetryPolicy, ReviewGate,
     ShipMode,
 };
 use crate::repo::{folder_name, is_repo_name};
-use crate::{Capability, CapabilitySet, FailReason, JobId, Priority, limits};
+use crate::{Capability, CapabilitySet, EngineChoice, FailReason, JobId, Priority, limits};
 
 /// Idempotency keys that begin so are made from the items of trackers, and by nobody else.
 pub const TRACKER_KEY: &str = "tracker:";
@@ -24,6 +25,7 @@ pub(super) const KEYS: &[&str] = &[
     "repo",
     "repos",
     "engine",
+    "model",
     "script",
     "persona",
     "capabilities",
@@ -76,8 +78,8 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
     let p = problems;
     let top = Section::open("", root, KEYS, p)?;
     let name = top.require("name", "name: fix-greeting", p).and_then(|f| f.printable(limits::NAME_CHARS, p));
-    let engine = top.get("engine").and_then(|f| word(&f, p));
-    let script = top.get("script").and_then(|f| script(&f, engine.as_deref(), p));
+    let engine = engine::read(&top, p);
+    let script = top.get("script").and_then(|f| script(&f, &engine, p));
     let persona = top.get("persona").and_then(|f| {
         let persona = f.text(grammar::PERSONA_RULE, p).map(grammar::parse_persona)?;
         if persona.is_none() {
@@ -102,7 +104,7 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
     let budget = top.get("budget").and_then(|f| budget(&f, p)).unwrap_or_default();
     let (retry, retry_on) = top.get("retry").and_then(|f| retry(&f, p)).unwrap_or_default();
     let verify = top.get("verify").map(|f| verify(&f, p)).unwrap_or_default();
-    let secrets = top.get("secrets").map(|f| secrets::read(&f, engine.as_deref(), p)).unwrap_or_default();
+    let secrets = top.get("secrets").map(|f| secrets::read(&f, &engine, p)).unwrap_or_default();
     let review = top.get("review").and_then(|f| review(&f, p)).unwrap_or_default();
     // A composite has nothing of its own to ship: its children have been shipped, each by its own gate.
     let ship_unsaid = if kind == JobKind::Composite { ShipMode::Auto } else { ShipMode::default() };
@@ -116,7 +118,7 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
         product,
         repo,
         more_repos: repos.collect(),
-        engine: engine.filter(|engine| engine != "any"),
+        engine,
         script,
         persona,
         capabilities,
@@ -160,7 +162,8 @@ fn refuse_what_runs(manifest: &Manifest, top: &Section<'_>, p: &mut Problems) {
         ("base", manifest.base.is_some(), "it has no result of its own to merge"),
         ("target", manifest.target.is_some(), "it has no result of its own to merge"),
         ("merge", !manifest.merge.is_unsaid(), "it has no result of its own to merge"),
-        ("engine", manifest.engine.is_some(), "it runs nothing itself"),
+        ("engine", !manifest.engine.is_any(), "it runs nothing itself"),
+        ("model", true, "it runs nothing itself"),
         ("script", manifest.script.is_some(), "it runs nothing itself"),
         ("persona", manifest.persona.is_some(), "it runs nothing itself"),
         ("capabilities", !manifest.capabilities.is_empty(), "it is never placed on a factory"),
@@ -186,14 +189,6 @@ fn refuse_what_runs(manifest: &Manifest, top: &Section<'_>, p: &mut Problems) {
                        put depsMode: any on the children that need it";
         field.refuse(message, p);
     }
-}
-
-fn word(field: &Field<'_>, p: &mut Problems) -> Option<String> {
-    let text = field.text(grammar::WORD_RULE, p)?;
-    if !grammar::is_word(text) {
-        field.expected(grammar::WORD_RULE, p);
-    }
-    Some(text.to_owned())
 }
 
 fn repo(field: &Field<'_>, p: &mut Problems) -> Option<String> {
@@ -232,10 +227,13 @@ fn repos(field: &Field<'_>, has_repo: bool, p: &mut Problems) -> Vec<String> {
     repos
 }
 
-fn script(field: &Field<'_>, engine: Option<&str>, p: &mut Problems) -> Option<String> {
-    if engine != Some("shell") {
-        let engine =
-            engine.map_or("which is not set".to_owned(), |engine| format!("which is {}", quoted(engine)));
+fn script(field: &Field<'_>, engine: &EngineChoice, p: &mut Problems) -> Option<String> {
+    if engine.single().is_none_or(|only| only.name != SHELL) {
+        let engine = if engine.is_any() {
+            "which is not set".to_owned()
+        } else {
+            format!("which is {}", quoted(&engine.to_string()))
+        };
         let message = format!(
             "belongs to `engine: shell`, not to the engine of this manifest, {engine}; set engine to shell, or put the prompt into the body"
         );

@@ -23,6 +23,18 @@ pub(super) fn is_word(text: &str) -> bool {
         && !text.contains("..")
 }
 
+pub(super) const MODEL_RULE: &str = "the name of a model, such as opus or openai/gpt-5: 1 to 100 letters, digits, `.`, `_`, `-`, `:`, `/`, `@`, `[` and `]`, starting with a letter or digit";
+
+/// Never what a program could take for an option.
+pub(super) fn is_model(text: &str) -> bool {
+    let legal =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':' | '/' | '@' | '[' | ']');
+    text.len() <= 100
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(legal)
+        && !text.contains("..")
+}
+
 pub(super) const BRANCH_RULE: &str = "a branch name of letters, digits, `.`, `_`, `-`, `+`, `#` and `/`, such as main or release/2.1, and none of ours (giga/…, aq/…)";
 pub(super) const AUTHOR_RULE: &str = "a name and an address, such as Ana <ana@example.org>";
 

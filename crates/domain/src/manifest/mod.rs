@@ -6,6 +6,7 @@
 
 mod document;
 mod draft;
+mod engine;
 mod error;
 mod fields;
 mod grammar;
@@ -29,7 +30,9 @@ use crate::job::{
     BudgetCaps, Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, JobSpec, MergeSettings,
     RetryPolicy, ReviewGate, ShipMode,
 };
-use crate::{Capability, CapabilitySet, FailReason, JobId, Priority, ProductId, SecretUse, Timestamp};
+use crate::{
+    Capability, CapabilitySet, EngineChoice, FailReason, JobId, Priority, ProductId, SecretUse, Timestamp,
+};
 
 /// Everything a manifest says, defaults filled in. Its JSON is the snapshot kept with the job, and is read back
 /// by [`from_json`] to an equal value.
@@ -41,8 +44,8 @@ pub struct Manifest {
     pub repo: Option<String>,
     /// Those beside `repo`, where the manifest names several.
     pub more_repos: Vec<String>,
-    /// `None` means any engine.
-    pub engine: Option<String>,
+    /// In order of preference.
+    pub engine: EngineChoice,
     /// What the shell engine runs.
     pub script: Option<String>,
     pub persona: Option<Persona>,
@@ -104,11 +107,18 @@ impl Manifest {
     pub fn to_spec(&self, deps: Vec<JobId>, parent: Option<JobId>) -> JobSpec {
         let mut capabilities = self.capabilities.clone();
         if self.kind == JobKind::Agent {
-            // Any engine is still one that reads prompts: a script has to name the shell.
-            let engine = self.engine.as_deref().unwrap_or(Capability::ANY_ENGINE);
-            let needed =
-                Capability::engine(engine).expect("an engine is a word, and every word is a capability");
-            capabilities.insert(needed);
+            match self.engine.single() {
+                Some(only) => capabilities.insert(only.capability()),
+                // Any engine is still one that reads prompts: a script has to name the shell.
+                None if self.engine.is_any() => capabilities
+                    .insert(Capability::engine(Capability::ANY_ENGINE).expect("every word is a capability")),
+                // One of several is no capability: whoever places the job looks at the choice itself.
+                None => false,
+            };
+            if self.engine.needs_choice() {
+                let needed = Capability::ENGINE_CHOICE.parse().expect("it is written as a capability is");
+                capabilities.insert(needed);
+            }
         }
         if !self.more_repos.is_empty() {
             let needed = Capability::SEVERAL_REPOS.parse().expect("it is written as a capability is");

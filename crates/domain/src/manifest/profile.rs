@@ -14,6 +14,7 @@ use crate::{ProfileContent, limits};
 /// The keys of a manifest that a profile may fill in.
 const KEYS: &[&str] = &[
     "engine",
+    "model",
     "capabilities",
     "priority",
     "onConflict",

@@ -3,16 +3,16 @@
 use super::error::{Problems, quoted};
 use super::reader::{Field, Section};
 use super::tree::Value;
-use crate::limits;
 use crate::secret::{
     FILE_RULE, SecretName, SecretPlace, SecretUse, VARIABLE_RULE, is_home_file, is_reserved, is_variable,
 };
+use crate::{EngineChoice, limits};
 
 /// It runs on its vendor's machines, where nothing of this factory reaches it.
 const ELSEWHERE: &str = "devin";
 
-pub(super) fn read(field: &Field<'_>, engine: Option<&str>, p: &mut Problems) -> Vec<SecretUse> {
-    if engine == Some(ELSEWHERE) {
+pub(super) fn read(field: &Field<'_>, engine: &EngineChoice, p: &mut Problems) -> Vec<SecretUse> {
+    if engine.has(ELSEWHERE) {
         field.refuse(
             "cannot be given to `engine: devin`, which runs on its vendor's machines; set them up there, or choose \
              another engine",

@@ -10,7 +10,9 @@ use super::{Dep, Manifest, from_json};
 use crate::job::{
     Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, MergeSettings, ReviewGate, ShipMode,
 };
-use crate::{CapabilitySet, FailReason, Priority, ProductId, SecretUse, Timestamp, Usd};
+use crate::{
+    Capability, CapabilitySet, EngineChoice, FailReason, Priority, ProductId, SecretUse, Timestamp, Usd,
+};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,7 +24,9 @@ struct Snapshot<'a> {
     repo: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     repos: Vec<&'a str>,
-    engine: &'a str,
+    engine: Written<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     script: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,6 +61,19 @@ struct Snapshot<'a> {
     run_at: Option<Timestamp>,
 }
 
+/// `any`, one name, or the list; the model of a single one is a key of its own.
+struct Written<'a>(&'a EngineChoice);
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.single() {
+            Some(only) => serializer.serialize_str(&only.name),
+            None if self.0.is_any() => serializer.serialize_str(Capability::ANY_ENGINE),
+            None => self.0.serialize(serializer),
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct Budget {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +99,8 @@ impl Serialize for Manifest {
             product: self.product.as_ref(),
             repo: self.repo.as_deref().filter(|_| self.more_repos.is_empty()),
             repos: if self.more_repos.is_empty() { Vec::new() } else { self.repos().collect() },
-            engine: self.engine.as_deref().unwrap_or("any"),
+            engine: Written(&self.engine),
+            model: self.engine.single().and_then(|only| only.model.as_deref()),
             script: self.script.as_deref(),
             persona: self.persona.as_ref().map(ToString::to_string),
             capabilities: &self.capabilities,

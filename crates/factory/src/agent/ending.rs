@@ -34,9 +34,13 @@ const fn may_help(reason: FailReason) -> bool {
         FailReason::Infrastructure
         | FailReason::Crash
         | FailReason::NoEngine
+        | FailReason::SignedOut
+        | FailReason::OutOfQuota
         | FailReason::CapabilityMismatch
         | FailReason::LeaseExpired => true,
         FailReason::VerifyFailed
+        | FailReason::Refused
+        | FailReason::ContextTooLong
         | FailReason::BudgetExceeded
         | FailReason::Secret
         | FailReason::Timeout

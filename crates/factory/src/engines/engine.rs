@@ -41,6 +41,8 @@ pub struct EngineRequest {
     /// Review comments on the work so far. They follow the prompt, and are in a file of their own that
     /// `GIGA_REVIEW_COMMENTS` names.
     pub review: Option<String>,
+    /// Instead of the operator's choice for the engine.
+    pub model: Option<String>,
     /// What the shell engine runs; the others ignore it.
     pub script: Option<String>,
     /// The session of an earlier run, to be gone on with.
@@ -74,6 +76,7 @@ impl EngineRequest {
             prompt: prompt.into(),
             persona: None,
             review: None,
+            model: None,
             script: None,
             resume: None,
             usage_before: Usage::default(),
@@ -209,17 +212,19 @@ pub struct EngineFailure {
     pub detail: String,
     /// Whether the same job may well succeed when it is run again unchanged.
     pub retryable: bool,
+    /// Counted from the failure: when the provider lets the account in again, where it says so.
+    pub resets_in: Option<Duration>,
 }
 
 impl EngineFailure {
     /// A failure that a second run would meet again.
     pub fn lasting(reason: FailReason, detail: impl Into<String>) -> Self {
-        Self { reason, detail: detail.into(), retryable: false }
+        Self { reason, detail: detail.into(), retryable: false, resets_in: None }
     }
 
     /// A failure of the moment: a rate limit, a network, a full disk.
     pub fn passing(reason: FailReason, detail: impl Into<String>) -> Self {
-        Self { reason, detail: detail.into(), retryable: true }
+        Self { reason, detail: detail.into(), retryable: true, resets_in: None }
     }
 }
 

@@ -154,7 +154,13 @@ impl<'a> Case<'a> {
         ahead
             .filter(|rival| {
                 *known
-                    .entry((&rival.product, &rival.capabilities, &rival.repo, &rival.more_repos))
+                    .entry((
+                        &rival.product,
+                        &rival.capabilities,
+                        &rival.engine,
+                        &rival.repo,
+                        &rival.more_repos,
+                    ))
                     .or_insert_with(|| wanted.iter().any(|f| suits(&feasible::factory_failures(rival, f))))
             })
             .count()
@@ -165,7 +171,7 @@ impl Standing<'_> {
     /// How much would have to change; factories that lack fewer capabilities are closer.
     fn distance(&self, job: &JobView) -> usize {
         let efforts: usize = self.failures.iter().map(|filter| effort(*filter)).sum();
-        efforts + feasible::lacking(job, self.factory).len()
+        efforts + feasible::lacks(job, self.factory)
     }
 }
 
@@ -174,6 +180,7 @@ fn effort(filter: Filter) -> usize {
     match filter {
         Filter::Seats => 10,
         Filter::Excluded => 11,
+        Filter::Quota => 12,
         Filter::Draining => 20,
         Filter::Stale => 30,
         Filter::Down => 31,

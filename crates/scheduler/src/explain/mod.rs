@@ -6,6 +6,7 @@
 
 mod cause;
 mod fix;
+mod quota;
 mod remedy;
 mod words;
 

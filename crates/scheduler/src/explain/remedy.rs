@@ -10,9 +10,9 @@ use giga_domain::{Capability, FactoryId, Timestamp, Usd};
 
 use super::cause::{Case, Prospect};
 use super::words::{excluded_until, moment, names, too_low};
-use super::{Fix, Remedy};
+use super::{Fix, Remedy, quota};
 use crate::feasible::{self, Filter};
-use crate::routable::{is_any_engine, needed, quoted};
+use crate::routable::{is_any_engine, listed, needed, quoted};
 use crate::{FactoryView, Limit, MissingCapability, Unroutable};
 
 pub(super) fn remedies(case: &Case<'_>) -> Vec<Remedy> {
@@ -74,6 +74,10 @@ fn routes(unroutable: &Unroutable, case: &Case<'_>) -> Vec<Remedy> {
             }
             remedies
         }
+        Unroutable::Engines(choice) => vec![Remedy::command(
+            format!("install one of {choice} on a factory and sign in; this says what is missing there"),
+            "giga doctor",
+        )],
         Unroutable::Product(product) => {
             vec![Remedy::command(
                 format!("enroll a factory whose token admits the product `{product}`"),
@@ -81,10 +85,8 @@ fn routes(unroutable: &Unroutable, case: &Case<'_>) -> Vec<Remedy> {
             )]
         }
         Unroutable::NoSingleFactory { closest, lacks } => {
-            let mut remedies = vec![Remedy::advice(format!(
-                "give {closest} {}: it has the rest",
-                needed(&lacks.iter().collect::<Vec<_>>())
-            ))];
+            let mut remedies =
+                vec![Remedy::advice(format!("give {closest} {}: it has the rest", listed(lacks, "and")))];
             remedies.extend(only(Filter::Product, case));
             remedies
         }
@@ -185,11 +187,11 @@ fn more_budget(case: &Case<'_>) -> Vec<Remedy> {
 fn open_factories(case: &Case<'_>) -> Vec<Remedy> {
     let single = case.single_obstacles();
     if !single.is_empty() {
-        return single.into_iter().filter_map(|filter| only(filter, case)).collect();
+        return single.into_iter().flat_map(|filter| only(filter, case)).collect();
     }
     let Some(closest) = case.factories.first() else { return Vec::new() };
     let mut remedies: Vec<Remedy> =
-        closest.failures.iter().filter_map(|filter| open_factory(*filter, closest.factory, case)).collect();
+        closest.failures.iter().flat_map(|filter| open_factory(*filter, closest.factory, case)).collect();
     for remedy in remedies.iter_mut().skip(1) {
         remedy.message = format!("and also {}", remedy.message);
     }
@@ -197,11 +199,13 @@ fn open_factories(case: &Case<'_>) -> Vec<Remedy> {
 }
 
 /// What to do where `filter` is all that is in the way; one factory is enough.
-fn only(filter: Filter, case: &Case<'_>) -> Option<Remedy> {
+fn only(filter: Filter, case: &Case<'_>) -> Vec<Remedy> {
     let factories = case.lacking_only(filter);
-    match filter {
-        Filter::Seats if !factories.is_empty() => Some(more_seats(&factories)),
-        _ => open_factory(filter, factories.first()?, case),
+    match factories.first() {
+        Some(_) if filter == Filter::Seats => vec![more_seats(&factories)],
+        Some(_) if filter == Filter::Quota => quota::remedies(case, &factories),
+        Some(factory) => open_factory(filter, factory, case).into_iter().collect(),
+        None => Vec::new(),
     }
 }
 
@@ -219,14 +223,13 @@ fn open_factory(filter: Filter, factory: &FactoryView, case: &Case<'_>) -> Optio
             format!("enroll {id} again with a token that admits the product `{}`", case.job.product),
             "giga factory enroll NAME",
         ),
-        Filter::Capabilities => {
-            Remedy::advice(format!("give {id} {}", needed(&feasible::lacking(case.job, factory))))
-        }
+        Filter::Capabilities => Remedy::advice(format!("give {id} {}", needed(case.job, factory))),
         Filter::Repo => let_clone(feasible::unreached_repo(case.job, factory).unwrap_or_default(), id),
         Filter::Unfit => {
             let message = format!("once {id} has what it lacked, let it try again");
             Remedy::fix(message, Fix::Requeue(case.job.id))
         }
+        Filter::Quota => quota::remedies(case, &[factory]).pop()?,
         Filter::Seats => more_seats(&[factory]),
         Filter::Excluded => Remedy::advice(format!(
             "wait until {}, when {id} is asked again",

@@ -8,6 +8,7 @@ use giga_domain::budget::PauseCause;
 use giga_domain::{CapabilitySet, Period, Timestamp};
 
 use super::cause::{Case, Count, Prospect};
+use super::quota;
 use super::{Blocker, BlockerCode};
 use crate::feasible::{self, Filter};
 use crate::routable::{is_any_engine, listed, needed};
@@ -33,7 +34,9 @@ pub(super) fn summary(case: &Case<'_>) -> String {
         format!(" (attempt {} of {}; the last one failed: {})", earlier.next, earlier.of, earlier.failure)
     });
     match &case.prospect {
-        Prospect::Placed(factory) => format!("would be placed on {factory} now{retry}"),
+        Prospect::Placed(factory) => {
+            format!("would be placed on {factory} now{}{retry}", quota::moved_on(case, factory))
+        }
         Prospect::Behind { ahead, uses_up } => {
             format!("waiting its turn: {}", overtaken(*uses_up, case, *ahead))
         }
@@ -58,7 +61,9 @@ pub(super) fn blockers(case: &Case<'_>) -> Vec<Blocker> {
     if let Some(unroutable) = &case.unroutable {
         let code = match unroutable {
             Unroutable::NoFactories => BlockerCode::NoFactories,
-            Unroutable::Capabilities(_) | Unroutable::NoSingleFactory { .. } => Filter::Capabilities.into(),
+            Unroutable::Capabilities(_) | Unroutable::Engines(_) | Unroutable::NoSingleFactory { .. } => {
+                Filter::Capabilities.into()
+            }
             Unroutable::Product(_) => Filter::Product.into(),
             Unroutable::Repo { .. } => Filter::Repo.into(),
         };
@@ -121,6 +126,7 @@ fn obstacle(filter: Filter, case: &Case<'_>) -> String {
             }
             None => format!("{who} could run it but did not pick it up in time"),
         },
+        Filter::Quota => quota::closed_on(case, &factories),
         Filter::Capabilities if many => lacked_by_many(&factories, case),
         Filter::Repo if many => {
             let repo = factories.iter().find_map(|factory| feasible::unreached_repo(case.job, factory));
@@ -132,8 +138,7 @@ fn obstacle(filter: Filter, case: &Case<'_>) -> String {
 }
 
 fn lacked_by_many(factories: &[&FactoryView], case: &Case<'_>) -> String {
-    let lacked: Vec<String> =
-        factories.iter().map(|factory| needed(&feasible::lacking(case.job, factory))).collect();
+    let lacked: Vec<String> = factories.iter().map(|factory| needed(case.job, factory)).collect();
     match lacked.as_slice() {
         [first, rest @ ..] if rest.iter().all(|other| other == first) => {
             format!("{} lack {first}", names(factories, "and"))
@@ -153,13 +158,14 @@ pub(super) fn detail(filter: Filter, case: &Case<'_>, factory: &FactoryView) -> 
         Filter::Stale => "is offline".to_owned(),
         Filter::Down => "reports itself as down".to_owned(),
         Filter::Product => format!("has a token that does not admit the product `{}`", case.job.product),
-        Filter::Capabilities => format!("lacks {}", needed(&feasible::lacking(case.job, factory))),
+        Filter::Capabilities => format!("lacks {}", needed(case.job, factory)),
         Filter::Repo => {
             format!(
                 "has no repository `{}` and may not clone it",
                 feasible::unreached_repo(case.job, factory).unwrap_or_default()
             )
         }
+        Filter::Quota => format!("cannot run it: {}", quota::closed_here(case, factory)),
         Filter::Seats => match factory.seat_limit {
             0 => "has no seats".to_owned(),
             1 => "has its only seat taken".to_owned(),

@@ -4,14 +4,17 @@ use std::fmt::Write as _;
 
 use giga_domain::budget::PerPeriod;
 use giga_domain::job::Concurrency;
-use giga_domain::{Actor, Budget, BudgetChange, BudgetSettings, FactoryState, Health, Priority, Usd};
+use giga_domain::{
+    Access, Actor, Budget, BudgetChange, BudgetSettings, EngineChoice, EnginePick, FactoryState, Health,
+    Priority, Usd,
+};
 use giga_scheduler::{
     Earlier, Explanation, FactoryView, JobView, Policy, ProductPolicy, ReadyQueue, Snapshot,
 };
 
 use crate::world::{
-    NOW, after, before, capabilities, factory, factory_id, fleet, full, job, minutes, policy_of, product,
-    queue, repo,
+    NOW, after, before, capabilities, closed_engine, factory, factory_id, fleet, full, job, minutes,
+    policy_of, product, queue, repo,
 };
 
 struct Situation {
@@ -72,6 +75,70 @@ fn with(tokens: &[&str], factory: FactoryView) -> FactoryView {
 }
 
 golden!(nobody_has_the_capability, situation(wanting(&["build"]), [factory("linux-1"), factory("linux-2")]));
+
+fn preferring(names: &[&str]) -> JobView {
+    let engine = EngineChoice::new(names.iter().map(|name| EnginePick::named(*name)).collect());
+    let needed = engine.single().map(|only| format!("engine:{}", only.name));
+    JobView {
+        engine,
+        capabilities: capabilities(&needed.iter().map(String::as_str).collect::<Vec<_>>()),
+        ..job(1)
+    }
+}
+
+fn with_engines(name: &str, engines: &[&str], out_of_quota: &[&str]) -> FactoryView {
+    let until = after(minutes(65));
+    let closed = out_of_quota.iter().map(|engine| closed_engine(engine, Access::OutOfQuota { until }));
+    let mut tokens: Vec<String> = engines.iter().map(|engine| format!("engine:{engine}")).collect();
+    tokens.push("engine:any".to_owned());
+    let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+    FactoryView { closed: closed.collect(), ..with(&tokens, factory(name)) }
+}
+
+golden!(the_only_account_is_out_of_quota, {
+    situation(
+        preferring(&["claude"]),
+        [with_engines("mac-1", &["claude", "codex"], &["claude"]), factory("linux-1")],
+    )
+});
+
+golden!(every_account_is_out_of_quota, {
+    let engines = &["claude", "codex"];
+    situation(
+        preferring(engines),
+        [with_engines("mac-1", engines, engines), with_engines("mac-2", &["claude"], &["claude"])],
+    )
+});
+
+golden!(any_engine_and_none_is_open, {
+    let any = JobView { capabilities: capabilities(&["engine:any"]), ..job(1) };
+    situation(any, [with_engines("mac-1", &["claude"], &["claude"])])
+});
+
+golden!(the_next_engine_of_the_list_takes_it, {
+    situation(preferring(&["claude", "codex"]), [with_engines("mac-1", &["claude", "codex"], &["claude"])])
+});
+
+golden!(a_factory_with_the_preferred_engine_open_is_better, {
+    let engines = &["claude", "codex"];
+    situation(
+        preferring(engines),
+        [with_engines("mac-1", engines, &["claude"]), with_engines("mac-2", engines, &[])],
+    )
+});
+
+golden!(none_of_the_engines_is_anywhere, {
+    situation(preferring(&["claude", "codex"]), [factory("linux-1")])
+});
+
+golden!(the_engine_is_signed_out, {
+    let signed_out = vec![closed_engine("claude", Access::SignedOut)];
+    let mac = FactoryView { closed: signed_out, ..with(&["engine:codex", "engine:any"], factory("mac-1")) };
+    situation(
+        preferring(&["claude"]),
+        [mac, with(&["engine:claude"], FactoryView { live: false, ..factory("mac-2") })],
+    )
+});
 
 golden!(nobody_has_it_but_a_similar_one_exists, {
     let builders = with(&["os:linux", "has:build"], factory("linux-1"));

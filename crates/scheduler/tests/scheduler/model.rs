@@ -113,6 +113,7 @@ impl<'a> Model<'a> {
             && factory.health != Health::Down
             && (factory.products.is_empty() || factory.products.contains(&job.product))
             && job.capabilities.iter().all(|c| factory.capabilities.contains(c))
+            && self.engine_at(job, factory).is_some()
             && job.repo.as_ref().is_none_or(|r| {
                 let is_url = r.contains(':');
                 let known = if is_url {
@@ -182,12 +183,32 @@ impl<'a> Model<'a> {
             ScoreTerm::Load => load,
             ScoreTerm::CostFit => cost,
             ScoreTerm::Health => health,
+            ScoreTerm::EngineFit => 1.0 / (1.0 + self.engine_at(job, factory).unwrap_or(0) as f64),
             ScoreTerm::Starvation => 0.0,
         };
         let weighted = |term| weights[term].max(0.0) * unweighted(term);
         // Load last, as in the planner: sums of doubles depend on their order, and ties on sums.
         let fixed = ScoreTerm::ALL.into_iter().filter(|term| *term != ScoreTerm::Load);
         fixed.map(weighted).sum::<f64>() + weighted(ScoreTerm::Load)
+    }
+
+    /// How many engines are preferred to the first that is there and open; nothing where none is.
+    fn engine_at(&self, job: &JobView, factory: &FactoryView) -> Option<usize> {
+        let is_there =
+            |name: &str| factory.capabilities.iter().any(|c| c.as_str() == format!("engine:{name}"));
+        let is_open =
+            |name: &str| is_there(name) && !factory.closed.iter().any(|closed| closed.engine == name);
+        let names: Vec<&str> = job.engine.names().collect();
+        match names.as_slice() {
+            // Whether it needs an engine at all is for its capabilities to say.
+            [] => {
+                let prompts = factory.capabilities.iter().filter_map(Capability::as_engine);
+                let mut prompts = prompts.filter(|name| !["shell", "any"].contains(name)).peekable();
+                (prompts.peek().is_none() || prompts.any(is_open)).then_some(0)
+            }
+            [one] => is_open(one).then_some(0),
+            several => several.iter().position(|name| is_open(name)),
+        }
     }
 
     fn rarity(&self, capabilities: &CapabilitySet) -> f64 {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use giga_domain::factory::FactoryRepo;
 use giga_domain::job::Concurrency;
 use giga_domain::{
-    CapabilitySet, FactoryId, FactoryState, Health, JobId, PerTerm, Priority, ProductId, Rev, ScoreTerm,
-    Timestamp, Usd,
+    Access, AccountId, Capability, CapabilitySet, ClosedEngine, EngineChoice, EnginePick, FactoryId,
+    FactoryState, Health, JobId, PerTerm, Priority, ProductId, Rev, ScoreTerm, Timestamp, Usd,
 };
 use giga_scheduler::{Earlier, FactoryView, JobView, Policy, ProductPolicy, ReadyQueue, Snapshot, Weights};
 use proptest::collection::{btree_map, hash_map, vec};
@@ -54,6 +54,7 @@ pub(crate) fn job(number: u64) -> JobView {
         priority: Priority::Normal,
         enqueued_at: before(minutes(1)),
         ready_at: before(minutes(1)),
+        engine: EngineChoice::ANY,
         capabilities: CapabilitySet::new(),
         more_repos: Vec::new(),
         repo: None,
@@ -75,6 +76,7 @@ pub(crate) fn factory(name: &str) -> FactoryView {
         live: true,
         asks: false,
         capabilities: capabilities(&["os:linux", "engine:shell"]),
+        closed: Vec::new(),
         products: Vec::new(),
         repos: Vec::new(),
         can_clone: false,
@@ -119,6 +121,9 @@ pub(crate) struct World {
 }
 
 const TOKENS: [&str; 5] = ["os:linux", "engine:shell", "gpu", "repo:a", "node:20"];
+const CHOICES: &[&[&str]] =
+    &[&[], &[], &["claude"], &["claude", "codex"], &["codex", "claude"], &["gemini", "codex"]];
+const ENGINES: [&str; 2] = ["engine:claude", "engine:codex"];
 const REPOS: [&str; 5] = ["a", "b", "x/a", "y/x/a", "https://example.org/team/a.git"];
 /// As factories spell them: where a repository comes from.
 const URLS: [&str; 2] = ["https://example.org/team/a.git", "https://example.org/other/a.git"];
@@ -180,8 +185,13 @@ fn any_time() -> impl Strategy<Value = Timestamp> {
 }
 
 fn any_job() -> impl Strategy<Value = JobView> {
-    let what =
-        (any_product(), select(&Priority::ALL), any_capabilities(2), option::weighted(0.3, select(&REPOS)));
+    let what = (
+        any_product(),
+        select(&Priority::ALL),
+        any_capabilities(2),
+        option::weighted(0.3, select(&REPOS)),
+        any_engine(),
+    );
     let limits = (
         option::weighted(0.3, (select(&KEYS), 0..4_u32)),
         option::weighted(0.3, any_amount(&[0, 1_000_000, 3_000_000])),
@@ -200,7 +210,8 @@ fn any_job() -> impl Strategy<Value = JobView> {
         priority: what.1,
         enqueued_at,
         ready_at: ready_at.unwrap_or(enqueued_at),
-        capabilities: what.2,
+        capabilities: what.2.iter().cloned().chain(what.4.1.map(|needed| needed.parse().unwrap())).collect(),
+        engine: what.4.0,
         repo: what.3.map(str::to_owned),
         more_repos: Vec::new(),
         concurrency: limits.0.map(|(key, limit)| Concurrency { key: key.to_owned(), limit }),
@@ -214,6 +225,41 @@ fn any_job() -> impl Strategy<Value = JobView> {
     })
 }
 
+/// As a manifest would have it: one engine is a capability, one of several is not.
+fn any_engine() -> impl Strategy<Value = (EngineChoice, Option<&'static str>)> {
+    select(CHOICES).prop_flat_map(|names: &'static [&'static str]| {
+        let choice = EngineChoice::new(names.iter().map(|name| EnginePick::named(*name)).collect());
+        let needed = match names {
+            [] => option::of(Just("engine:any")).boxed(),
+            [_] => Just(Some("engine:claude")).boxed(),
+            _ => Just(None).boxed(),
+        };
+        (Just(choice), needed)
+    })
+}
+
+fn any_closed() -> impl Strategy<Value = Vec<ClosedEngine>> {
+    let access = select(vec![Access::SignedOut, Access::OutOfQuota { until: after(minutes(5)) }]);
+    let closed = |engines: Vec<&'static str>, access| {
+        engines.into_iter().map(|engine| closed_engine(engine, access)).collect()
+    };
+    (subsequence(&["claude", "codex"], 0..=2), access)
+        .prop_map(move |(engines, access)| closed(engines, access))
+}
+
+pub(crate) fn closed_engine(engine: &str, access: Access) -> ClosedEngine {
+    let account = AccountId::fingerprint(engine, b"1");
+    ClosedEngine { engine: engine.to_owned(), account, access }
+}
+
+/// Whoever has an engine that reads prompts can run any prompt.
+fn with_any_engine(mut has: CapabilitySet) -> CapabilitySet {
+    if has.iter().filter_map(Capability::as_engine).any(|engine| engine != "shell") {
+        has.insert("engine:any".parse().unwrap());
+    }
+    has
+}
+
 fn any_amount(micros: &'static [i64]) -> impl Strategy<Value = Usd> {
     select(micros).prop_map(Usd::from_micros)
 }
@@ -225,7 +271,7 @@ fn any_factory() -> impl Strategy<Value = FactoryView> {
         select(&[Health::Ok, Health::Ok, Health::Ok, Health::Degraded, Health::Down]),
     );
     let has = (
-        any_capabilities(TOKENS.len()),
+        (any_capabilities(TOKENS.len()), subsequence(&ENGINES, 0..=2), any_closed()),
         vec(any_product(), 0..2),
         vec(
             (
@@ -245,7 +291,10 @@ fn any_factory() -> impl Strategy<Value = FactoryView> {
         health,
         live,
         asks: false,
-        capabilities: has.0,
+        capabilities: with_any_engine(
+            has.0.0.iter().cloned().chain(has.0.1.iter().map(|engine| engine.parse().unwrap())).collect(),
+        ),
+        closed: has.0.2,
         products: has.1,
         repos: has
             .2

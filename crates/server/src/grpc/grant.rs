@@ -8,7 +8,7 @@ use giga_api::wire::{
 };
 use giga_domain::job::BudgetCaps;
 use giga_domain::manifest::{self, Manifest};
-use giga_domain::{Timestamp, Usd};
+use giga_domain::{EnginePick, Timestamp, Usd};
 use giga_proto::v1;
 
 use super::dispatch::to_proto;
@@ -29,6 +29,7 @@ pub fn grant_message(claim: ClaimAnswer) -> v1::Grant {
         repo: _,
         repos: _,
         engine: _,
+        engines: _,
         capabilities: _,
         deps: _,
         deps_mode: _,
@@ -119,7 +120,9 @@ fn spec(manifest: Manifest) -> v1::Spec {
     let base = base.or(target);
     v1::Spec {
         repo,
-        engine,
+        // For factories that know one name only.
+        engine: engine.single().map(|only| only.name.clone()),
+        engines: engine.picks().iter().map(pick).collect(),
         script,
         verify,
         budget: Some(budget),
@@ -129,15 +132,21 @@ fn spec(manifest: Manifest) -> v1::Spec {
     }
 }
 
+fn pick(pick: &EnginePick) -> v1::EnginePick {
+    let EnginePick { name, model } = pick.clone();
+    v1::EnginePick { name, model }
+}
+
 fn checkpoint_message(checkpoint: Checkpoint) -> v1::Checkpoint {
-    let Checkpoint { wip_ref, commit, session_id, session_spend, repos, factory_id, note } = checkpoint;
+    let Checkpoint { wip_ref, commit, session_id, session_engine, session_spend, repos, factory_id, note } =
+        checkpoint;
     let session_spend =
         session_spend.map(|Spend { usd, tokens }| v1::Spend { usd_micros: usd.micros(), tokens });
     let repos = repos
         .into_iter()
         .map(|RepoCommit { repo, commit, base: _ }| v1::RepoCommit { repo, commit })
         .collect();
-    v1::Checkpoint { wip_ref, commit, session_id, session_spend, factory_id, note, repos }
+    v1::Checkpoint { wip_ref, commit, session_id, session_spend, factory_id, note, repos, session_engine }
 }
 
 fn review(note: ReviewNote) -> v1::ReviewNote {

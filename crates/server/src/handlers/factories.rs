@@ -13,7 +13,7 @@ use giga_api::wire;
 use giga_domain::factory::{Advertised, FactoryRepo, FactoryScope, Instance};
 use giga_domain::{Factory, FactoryId, FactoryState, Timestamp, limits};
 
-use super::Answer;
+use super::{Answer, accounts};
 use crate::app::App;
 use crate::caller::{Caller, Products};
 use crate::problem::Problem;
@@ -115,7 +115,7 @@ pub(crate) async fn heartbeat(
     caller.speaks_for(&id)?;
     app.coordinator.keep_alive(&caller.secret, caller.actor()).await?;
     let take_over = request.take_over;
-    let advertised = advertised(request)?;
+    let advertised = advertised(request, app.coordinator.store_time())?;
     let answer = if take_over {
         app.coordinator.take_over(id, advertised).await?
     } else {
@@ -129,7 +129,7 @@ pub(crate) async fn heartbeat(
     }))
 }
 
-fn advertised(request: wire::HeartbeatRequest) -> Answer<Advertised> {
+fn advertised(request: wire::HeartbeatRequest, now: Timestamp) -> Answer<Advertised> {
     check::in_range("seatLimit", request.seat_limit, 1, limits::SEATS)?;
     check::in_range("load", request.load, 0.0, 1_000_000.0)?;
     check::at_most("repos", request.repos.len(), limits::FACTORY_REPOS)?;
@@ -153,6 +153,7 @@ fn advertised(request: wire::HeartbeatRequest) -> Answer<Advertised> {
         health: request.health.into(),
         cost_per_hour: cost,
         delivery: request.delivery.map(Into::into),
+        accounts: accounts::reported(request.accounts, now)?,
     })
 }
 

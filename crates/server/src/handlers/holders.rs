@@ -15,7 +15,7 @@ use giga_domain::{
 };
 use giga_ports::StoreError;
 
-use super::{Answer, tagged};
+use super::{Answer, accounts, tagged};
 use crate::app::App;
 use crate::caller::{Caller, Products, Who};
 use crate::problem::Problem;
@@ -137,8 +137,9 @@ pub(crate) async fn patch(
 ) -> Answer<Response> {
     let id = path.id()?;
     let stage = request.stage.map(|stage| from_stage(stage.into())).transpose()?;
+    let engine = accounts::engine_use(&request, app.coordinator.store_time())?.map(HolderAction::UseEngine);
     let checkpoint = checkpoint(request.checkpoint)?.map(HolderAction::Checkpoint);
-    let actions: Vec<HolderAction> = checkpoint.into_iter().chain(stage).collect();
+    let actions: Vec<HolderAction> = checkpoint.into_iter().chain(engine).chain(stage).collect();
     if actions.is_empty() {
         return Err(Problem::field("body", "it changes nothing: give `stage`, `checkpoint` or both"));
     }
@@ -200,6 +201,11 @@ pub(crate) async fn fail(
     let spent = spend("spend", request.spend)?.map(HolderAction::Spend);
     let failed = HolderAction::Fail { failure, retryable: request.retryable };
     let actions = spent.into_iter().chain(checkpoint).chain([failed]).collect();
+    if let Some(given) = request.accounts {
+        let accounts = accounts::reported(given, app.coordinator.store_time())?;
+        let factory = holder(&caller, request.lease_epoch)?.factory;
+        app.coordinator.report_accounts(&factory, accounts).await?;
+    }
     let job = app.hold(&caller, id, request.lease_epoch, actions).await?;
     Ok(tagged(&job))
 }
@@ -290,6 +296,7 @@ fn checkpoint(given: Option<wire::Checkpoint>) -> Answer<Option<Checkpoint>> {
         ("checkpoint.wipRef", &given.wip_ref),
         ("checkpoint.commit", &given.commit),
         ("checkpoint.sessionId", &given.session_id),
+        ("checkpoint.sessionEngine", &given.session_engine),
         ("checkpoint.note", &given.note),
     ];
     let bytes: usize = fields.iter().filter_map(|(_, text)| text.as_ref()).map(String::len).sum();
@@ -310,6 +317,7 @@ fn checkpoint(given: Option<wire::Checkpoint>) -> Answer<Option<Checkpoint>> {
         wip_ref: given.wip_ref,
         commit: given.commit,
         session_id: given.session_id,
+        session_engine: given.session_engine,
         session_spend,
         repos,
         factory,

@@ -2,6 +2,7 @@
 //!
 //! Who may call each of them is not decided here but in the route table.
 
+pub(crate) mod accounts;
 pub(crate) mod artifacts;
 pub(crate) mod audit;
 pub(crate) mod budgets;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use giga_domain::token::TokenRecord;
 use giga_domain::transition::RunChange;
 use giga_domain::{
-    Actor, Artifact, ArtifactKey, Command, DispatchSeq, EventSeq, Factory, FactoryId, Job, JobId, Leadership,
-    NewEvent, Offer, ProductId, RequestId, Run, RunOutcome, RunReport, Timestamp, TokenId, Transition,
-    transition,
+    Actor, Artifact, ArtifactKey, Command, DispatchSeq, EngineUse, EventSeq, Factory, FactoryId, Job, JobId,
+    Leadership, NewEvent, Offer, ProductId, RequestId, Run, RunOutcome, RunReport, Timestamp, TokenId,
+    Transition, transition,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{NewJob, Waiting};
@@ -171,7 +171,8 @@ impl Working {
                 product: after.product.clone(),
                 epoch: after.epoch,
                 factory,
-                engine: after.spec.engine.clone(),
+                engine: after.spec.engine.single().map(|only| only.name.clone()),
+                model: None,
                 assigned_at: at,
                 started_at: None,
                 ended_at: None,
@@ -179,6 +180,9 @@ impl Working {
                 report: RunReport::default(),
             }),
             // A run is named by the epoch that was granted, which a requeue has raised by now.
+            RunChange::Engine(EngineUse { engine, model, .. }) => {
+                RunWrite::Engine { job: before.id, epoch: before.epoch, engine, model }
+            }
             RunChange::Start => RunWrite::Start { job: before.id, epoch: before.epoch, at },
             RunChange::Close { outcome, report } => {
                 RunWrite::Close { job: before.id, epoch: before.epoch, at, outcome, report: *report }

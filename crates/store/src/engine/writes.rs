@@ -109,6 +109,7 @@ pub struct LeaseRow {
 #[derive(Debug)]
 pub enum RunWrite {
     Open(Run),
+    Engine { job: JobId, epoch: Epoch, engine: String, model: Option<String> },
     Start { job: JobId, epoch: Epoch, at: Timestamp },
     Close { job: JobId, epoch: Epoch, at: Timestamp, outcome: RunOutcome, report: RunReport },
 }

@@ -41,6 +41,7 @@ pub(crate) const RUNS: Table = Table {
         ("outcome", Text),
         ("failure", Text),
         ("report", Text),
+        ("model", Text),
     ],
 };
 
@@ -51,6 +52,8 @@ pub(crate) const RUN_CHANGES: Table = Table {
     columns: &[
         ("job_id", Text),
         ("lease_epoch", Int),
+        ("engine", Text),
+        ("model", Text),
         ("started_at", Int),
         ("ended_at", Int),
         ("outcome", Text),
@@ -110,6 +113,8 @@ pub(crate) struct RunRows {
 #[derive(Default)]
 struct Folded {
     opened: Option<Run>,
+    engine: Option<String>,
+    model: Option<String>,
     started_at: Option<Timestamp>,
     ended: Option<(Timestamp, RunOutcome, RunReport)>,
 }
@@ -123,6 +128,11 @@ impl RunRows {
                     let name = (run.job, run.epoch);
                     runs.entry(name).or_default().opened = Some(run);
                 }
+                RunWrite::Engine { job, epoch, engine, model } => {
+                    let run = runs.entry((job, epoch)).or_default();
+                    run.engine = Some(engine);
+                    run.model = model.or(run.model.take());
+                }
                 RunWrite::Start { job, epoch, at } => {
                     runs.entry((job, epoch)).or_default().started_at = Some(at);
                 }
@@ -132,21 +142,18 @@ impl RunRows {
             }
         }
         let mut rows = Self::default();
-        for ((job, epoch), folded) in runs {
-            match folded.opened {
-                Some(run) => rows.opened.push(opened_row(run, folded.started_at, folded.ended)),
-                None => rows.changed.push(changed_row(job, epoch, folded.started_at, folded.ended)),
+        for ((job, epoch), mut folded) in runs {
+            match folded.opened.take() {
+                Some(run) => rows.opened.push(opened_row(run, folded)),
+                None => rows.changed.push(changed_row(job, epoch, folded)),
             }
         }
         rows
     }
 }
 
-fn opened_row(
-    run: Run,
-    started_at: Option<Timestamp>,
-    ended: Option<(Timestamp, RunOutcome, RunReport)>,
-) -> Row {
+fn opened_row(run: Run, changed: Folded) -> Row {
+    let Folded { opened: _, engine, model, started_at, ended } = changed;
     let (ended_at, outcome, report) = match ended {
         Some((at, outcome, report)) => (Some(at), outcome, report),
         None => (run.ended_at, run.outcome, run.report),
@@ -157,23 +164,20 @@ fn opened_row(
         run.epoch.0.into(),
         run.product.as_str().into(),
         run.factory.as_str().into(),
-        run.engine.into(),
+        engine.or(run.engine).into(),
         run.assigned_at.into(),
         started_at.or(run.started_at).into(),
         ended_at.into(),
         outcome,
         failure,
         json(&report),
+        model.or(run.model).into(),
     ]
 }
 
-fn changed_row(
-    job: JobId,
-    epoch: Epoch,
-    started_at: Option<Timestamp>,
-    ended: Option<(Timestamp, RunOutcome, RunReport)>,
-) -> Row {
-    let mut row = vec![text(job), epoch.0.into(), started_at.into()];
+fn changed_row(job: JobId, epoch: Epoch, changed: Folded) -> Row {
+    let Folded { opened: _, engine, model, started_at, ended } = changed;
+    let mut row = vec![text(job), epoch.0.into(), engine.into(), model.into(), started_at.into()];
     match ended {
         Some((at, outcome, report)) => {
             let (outcome, failure) = outcome_cells(&outcome);
@@ -220,5 +224,6 @@ pub(crate) fn run(fields: &mut Fields<'_>) -> Read<Run> {
         ended_at: fields.time_or_null()?,
         outcome: outcome(fields)?,
         report: fields.json()?,
+        model: fields.text_or_null()?.map(str::to_owned),
     })
 }

@@ -5,7 +5,7 @@ use axum::routing::on;
 use giga_api::wire;
 use giga_domain::token::Role::{Admin, Operator, Viewer};
 
-use crate::handlers::factories;
+use crate::handlers::{accounts, factories};
 use crate::routes::Access::{Factory, Role};
 use crate::routes::{Code, Content, Route, Scope};
 
@@ -31,6 +31,16 @@ pub(super) fn factory_routes() -> Vec<Route> {
         )
         .about("One factory")
         .gives::<wire::Factory>(200, "The factory"),
+        Route::new(
+            Method::GET,
+            "/api/fleet/accounts",
+            "listAccounts",
+            Role(Viewer),
+            Scope::Products,
+            |m| on(m, accounts::list),
+        )
+        .about("The accounts that engines are signed in with: which are open, until when the others are closed, and what waits for them")
+        .gives::<wire::AccountList>(200, "By id"),
         Route::new(
             Method::POST,
             "/api/fleet/factories/enroll",

@@ -61,7 +61,7 @@ fn allowed(claim: &Claim, working: &Working) -> Result<(), Lost> {
     if !factory.scope.allows_product(&job.product) {
         return Err(Lost::NotAllowed("the factory's token does not cover the job's product"));
     }
-    if !job.spec.capabilities.is_subset(&factory.usable_capabilities()) {
+    if !factory.has_what_it_needs(&job.spec) {
         return Err(Lost::NotAllowed("the factory lacks a capability that the job needs"));
     }
     if let Some(concurrency) = &job.spec.concurrency
@@ -90,7 +90,10 @@ fn moves_money(actions: &[HolderAction]) -> bool {
         | HolderAction::Report(_)
         | HolderAction::Fail { .. }
         | HolderAction::Release { .. } => true,
-        HolderAction::Start | HolderAction::Renew { .. } | HolderAction::Checkpoint(_) => false,
+        HolderAction::UseEngine(_)
+        | HolderAction::Start
+        | HolderAction::Renew { .. }
+        | HolderAction::Checkpoint(_) => false,
     })
 }
 
