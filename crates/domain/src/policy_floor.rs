@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::job::{JobKind, ReviewGate, ShipMode};
 use crate::manifest::Manifest;
 use crate::word::words;
-use crate::{Capability, EngineChoice, ProductId, limits};
+use crate::{Capability, EngineChoice, Permissions, ProductId, limits};
 
 words! {
     "network level",
@@ -48,6 +48,9 @@ pub struct PolicyFloor {
     /// Whether jobs run in a sandbox or not at all.
     pub sandbox: bool,
     pub network: NetworkLevel,
+    /// The most that an engine may do without asking. `None`: whatever the manifest and the factory say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Permissions>,
     /// Children of one job, however they come. `None`: as many as people like, and
     /// [`limits::CHILDREN_FROM_INSIDE`] by what runs inside a job.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,6 +75,7 @@ impl Default for PolicyFloor {
             engines: Vec::new(),
             sandbox: false,
             network: NetworkLevel::default(),
+            permissions: None,
             max_children: None,
             max_depth: None,
             max_queued_jobs: None,
@@ -106,6 +110,9 @@ pub fn keep_to(floors: &[(&ProductId, &PolicyFloor)], manifest: &mut Manifest) -
         // Where they agree on none, the check below says what is asked for.
         let filled_in = floor.engines.iter().find(all_allow).or(floor.engines.first());
         manifest.engine = filled_in.map(|engine| EngineChoice::one(engine.as_str())).unwrap_or_default();
+    }
+    if manifest.permissions.is_none() {
+        manifest.permissions = floors.iter().filter_map(|(_, floor)| floor.permissions).min();
     }
     if manifest.review == ReviewGate::default() {
         manifest.review.quorum = floors.iter().map(|(_, floor)| floor.quorum).max().unwrap_or(0);
@@ -143,6 +150,15 @@ impl PolicyFloor {
                 self.engines.join(", ")
             );
             return Err(AsksTooMuch::new("engine", message));
+        }
+        if let Some(most) = self.permissions {
+            let asked = manifest.permissions.unwrap_or(most);
+            if asked > most {
+                let message = format!(
+                    "`{asked}` lets the engine do more without asking than the policy of product {product}, which says `{most}`"
+                );
+                return Err(AsksTooMuch::new("permissions", message));
+            }
         }
         let needed = [self.sandbox.then_some(Capability::SANDBOX), self.network.needs()];
         for needed in needed.into_iter().flatten() {
@@ -207,6 +223,7 @@ mod tests {
             engines: vec!["claude".to_owned(), "codex".to_owned()],
             sandbox: true,
             network: NetworkLevel::List,
+            permissions: Some(Permissions::Commands),
             ..PolicyFloor::default()
         }
     }
@@ -223,6 +240,7 @@ mod tests {
         let kept = kept("repo: app", &[&strict()]).unwrap();
         assert_eq!(kept.review.quorum, 2);
         assert_eq!(kept.engine, EngineChoice::one("claude"));
+        assert_eq!(kept.permissions, Some(Permissions::Commands));
         let needed: Vec<_> = kept.capabilities.iter().map(Capability::as_str).collect();
         assert_eq!(needed, ["network:closed", "sandbox:bwrap"]);
     }
@@ -235,6 +253,7 @@ mod tests {
             ("review: {quorum: 0, reviewers: [ana]}", "review"),
             ("engine: shell\nscript: make", "engine"),
             ("engine: [claude, gemini]", "engine"),
+            ("permissions: all", "permissions"),
         ] {
             let refused = kept(fields, &[&strict()]).unwrap_err();
             assert_eq!(refused.field, field, "{refused:?}");
@@ -253,10 +272,12 @@ mod tests {
             quorum: 3,
             engines: vec!["gemini".to_owned(), "codex".to_owned()],
             network: NetworkLevel::None,
+            permissions: Some(Permissions::Edit),
             ..PolicyFloor::default()
         };
         let both = kept("repo: app", &[&strict(), &other]).unwrap();
         assert_eq!((both.review.quorum, both.engine), (3, EngineChoice::one("codex")));
+        assert_eq!(both.permissions, Some(Permissions::Edit));
         assert!(both.capabilities.iter().any(|c| c.as_str() == "network:none"));
         let none = PolicyFloor { engines: vec!["gemini".to_owned()], ..PolicyFloor::default() };
         assert_eq!(kept("repo: app", &[&strict(), &none]).unwrap_err().field, "engine");

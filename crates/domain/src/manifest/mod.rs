@@ -31,7 +31,8 @@ use crate::job::{
     RetryPolicy, ReviewGate, ShipMode,
 };
 use crate::{
-    Capability, CapabilitySet, EngineChoice, FailReason, JobId, Priority, ProductId, SecretUse, Timestamp,
+    AskPolicy, Capability, CapabilitySet, EngineChoice, FailReason, JobId, Permissions, Priority, ProductId,
+    SecretUse, Timestamp,
 };
 
 /// Everything a manifest says, defaults filled in. Its JSON is the snapshot kept with the job, and is read back
@@ -68,6 +69,9 @@ pub struct Manifest {
     pub verify: Vec<String>,
     pub review: ReviewGate,
     pub ship: ShipMode,
+    /// What its engine may do without asking.
+    pub permissions: Option<Permissions>,
+    pub ask: AskPolicy,
     pub concurrency: Option<Concurrency>,
     pub idempotency_key: Option<String>,
     /// Of its product, by name.
@@ -150,6 +154,8 @@ impl Manifest {
             retry_on: self.retry_on.clone(),
             review: self.review.clone(),
             ship: self.ship,
+            permissions: self.permissions,
+            ask: self.ask,
             concurrency: self.concurrency.clone(),
             run_at: self.run_at,
             idempotency_key: self.idempotency_key.clone(),

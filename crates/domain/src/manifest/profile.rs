@@ -24,6 +24,8 @@ const KEYS: &[&str] = &[
     "verify",
     "review",
     "ship",
+    "permissions",
+    "ask",
     "concurrency",
 ];
 

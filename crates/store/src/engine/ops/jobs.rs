@@ -93,7 +93,9 @@ fn moves_money(actions: &[HolderAction]) -> bool {
         HolderAction::UseEngine(_)
         | HolderAction::Start
         | HolderAction::Renew { .. }
-        | HolderAction::Checkpoint(_) => false,
+        | HolderAction::Checkpoint(_)
+        | HolderAction::Ask(_)
+        | HolderAction::Delivered(_) => false,
     })
 }
 
