@@ -3,17 +3,20 @@
 //! Only used on what an engine says about itself (an error event, its standard error at the end), never on the text
 //! that it writes about the job.
 
+use std::time::Duration;
+
 use giga_domain::FailReason;
 
 use super::super::engine::EngineFailure;
 
-const SIGNED_OUT: [&str; 12] = [
+const SIGNED_OUT: [&str; 13] = [
     "not logged in",
     "not authenticated",
     "please run /login",
     "login required",
     "please log in",
     "invalid api key",
+    "api key not valid",
     "incorrect api key",
     "missing api key",
     "authentication",
@@ -22,21 +25,45 @@ const SIGNED_OUT: [&str; 12] = [
     "auth method",
 ];
 
+/// A window of the account is used up: it opens again, later than an engine waits by itself.
+const OUT_OF_QUOTA: [&str; 8] = [
+    "usage limit",
+    "usage_limit",
+    "hit your limit",
+    "exceeded your current quota",
+    "daily quota",
+    "insufficient_quota",
+    "out of credits",
+    "credit balance is too low",
+];
+
 const BUSY: [&str; 9] = [
     "rate limit",
     "rate_limit",
     "ratelimit",
     "too many requests",
     "overloaded",
-    "usage limit",
-    "hit your limit",
+    "at capacity",
     "quota",
     "resource_exhausted",
+    "model is overloaded",
 ];
 
 const BUSY_CODES: [&str; 2] = ["429", "529"];
 
-const NETWORK: [&str; 12] = [
+const CONTEXT_TOO_LONG: [&str; 6] = [
+    "prompt is too long",
+    "context window",
+    "context_length_exceeded",
+    "contextoverflowerror",
+    "input token count exceeds",
+    "maximum context length",
+];
+
+const REFUSED: [&str; 4] =
+    ["contentfiltererror", "content filter", "can't help with this", "blocked by safety"];
+
+const NETWORK: [&str; 13] = [
     "network",
     "connection",
     "connect error",
@@ -49,6 +76,7 @@ const NETWORK: [&str; 12] = [
     "fetch failed",
     "service unavailable",
     "bad gateway",
+    "api error: terminated",
 ];
 
 const UNKNOWN_SESSION: [&str; 7] = [
@@ -62,10 +90,19 @@ const UNKNOWN_SESSION: [&str; 7] = [
 ];
 
 pub(in super::super) fn classify(message: &str) -> EngineFailure {
-    if names(message, &BUSY, &BUSY_CODES) {
+    if names(message, &CONTEXT_TOO_LONG, &[]) {
+        EngineFailure::lasting(FailReason::ContextTooLong, message)
+    } else if names(message, &OUT_OF_QUOTA, &[]) {
+        EngineFailure {
+            resets_in: names_a_wait(message),
+            ..EngineFailure::passing(FailReason::OutOfQuota, message)
+        }
+    } else if names(message, &BUSY, &BUSY_CODES) {
         EngineFailure::passing(FailReason::Infrastructure, message)
     } else if names(message, &SIGNED_OUT, &["401", "403"]) {
-        EngineFailure::lasting(FailReason::NoEngine, message)
+        EngineFailure::passing(FailReason::SignedOut, message)
+    } else if names(message, &REFUSED, &[]) {
+        EngineFailure::lasting(FailReason::Refused, message)
     } else if names(message, &NETWORK, &["500", "502", "503", "504"]) {
         EngineFailure::passing(FailReason::Infrastructure, message)
     } else {
@@ -75,7 +112,37 @@ pub(in super::super) fn classify(message: &str) -> EngineFailure {
 
 /// Whether the account refused the run: such a run costs nothing.
 pub(in super::super) fn is_account_refusal(failure: &EngineFailure) -> bool {
-    failure.reason == FailReason::NoEngine || names(&failure.detail, &BUSY, &BUSY_CODES)
+    let by_reason =
+        matches!(failure.reason, FailReason::NoEngine | FailReason::SignedOut | FailReason::OutOfQuota);
+    by_reason || names(&failure.detail, &BUSY, &BUSY_CODES)
+}
+
+/// A length of time after "in": `try again in 1 day 3 hours 5 minutes`, `resets in 3600s`.
+fn names_a_wait(message: &str) -> Option<Duration> {
+    let lower = message.to_lowercase();
+    let (_, after) = ["again in ", "resets in ", "reset in ", "retry in ", "reset after "]
+        .iter()
+        .find_map(|mark| lower.split_once(mark))?;
+    let mut seconds = 0.0;
+    let mut rest = after.trim_start();
+    loop {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let Ok(number) = rest[..digits].trim_end_matches('.').parse::<f64>() else { break };
+        rest = rest[digits..].trim_start();
+        let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        seconds += number
+            * match &rest[..letters] {
+                "d" | "day" | "days" => 86_400.0,
+                "h" | "hour" | "hours" => 3_600.0,
+                "m" | "min" | "minute" | "minutes" => 60.0,
+                "s" | "sec" | "second" | "seconds" => 1.0,
+                "ms" => 0.001,
+                _ => return None,
+            };
+        rest = rest[letters..].trim_start().trim_start_matches(',').trim_start();
+        rest = rest.strip_prefix("and ").unwrap_or(rest);
+    }
+    (seconds > 0.0).then(|| Duration::from_secs_f64(seconds))
 }
 
 fn names(message: &str, phrases: &[&str], codes: &[&str]) -> bool {
@@ -96,21 +163,43 @@ mod tests {
 
     #[test]
     fn reasons() {
-        use FailReason::{Crash, Infrastructure, NoEngine};
+        use FailReason::{ContextTooLong, Crash, Infrastructure, OutOfQuota, Refused, SignedOut};
         for (message, reason, retryable) in [
-            ("Not logged in · Please run /login", NoEngine, false),
-            ("unexpected status 401 Unauthorized", NoEngine, false),
-            ("FatalAuthenticationError: set an auth method", NoEngine, false),
-            ("You've hit your limit · resets 2pm", Infrastructure, true),
+            ("Not logged in · Please run /login", SignedOut, true),
+            ("unexpected status 401 Unauthorized", SignedOut, true),
+            ("FatalAuthenticationError: set an auth method", SignedOut, true),
+            ("You've hit your limit · resets 2pm", OutOfQuota, true),
+            ("You’ve hit your usage limit. Try again later.", OutOfQuota, true),
+            ("You have exhausted your daily quota on this model.", OutOfQuota, true),
             ("exceeded retry limit, last status: 429 Too Many Requests", Infrastructure, true),
             ("API Error: 529 overloaded_error", Infrastructure, true),
+            ("Selected model is at capacity. Please try a different model.", Infrastructure, true),
             ("stream disconnected before completion", Infrastructure, true),
             ("HTTP 503", Infrastructure, true),
+            ("Prompt is too long · the request is ~250000 tokens (limit 200000)", ContextTooLong, false),
+            ("Codex ran out of room in the model's context window.", ContextTooLong, false),
+            ("The input token count exceeds the maximum number of tokens allowed", ContextTooLong, false),
+            ("API Error: Sonnet 4.5 can't help with this. Start a new session", Refused, false),
+            ("ContentFilterError: The response was blocked by the provider's content filter", Refused, false),
             ("the model does not exist", Crash, false),
             ("line 4291 is wrong", Crash, false),
         ] {
             let failure = classify(message);
             assert_eq!((failure.reason, failure.retryable), (reason, retryable), "{message}");
+        }
+    }
+
+    #[test]
+    fn waits() {
+        for (message, seconds) in [
+            ("You've hit your usage limit. Try again in 1 day 3 hours 5 minutes.", Some(97_500)),
+            ("usage limit reached, resets in 3600s", Some(3_600)),
+            ("usage limit: try again in 2h 5m", Some(7_500)),
+            ("usage limit: try again in a while", None),
+            ("usage limit: try again in 3 moons", None),
+            ("usage limit. Try again later.", None),
+        ] {
+            assert_eq!(classify(message).resets_in, seconds.map(Duration::from_secs), "{message}");
         }
     }
 

@@ -73,6 +73,14 @@ impl EventFormat {
         }
     }
 
+    /// Whether a run without an answer of the model shows as such.
+    pub(super) fn shows_answers(self) -> bool {
+        match self {
+            Self::Text => false,
+            Self::Program(program) => program.cli().shows_answers(),
+        }
+    }
+
     /// Whether the exit status alone decides: there is no event that could.
     pub(super) const fn exit_decides(self) -> bool {
         matches!(self, Self::Text)

@@ -185,7 +185,8 @@ impl Tally {
     /// goes, or its account refused it before anything was answered.
     pub(in super::super) fn is_metered(&self, failure: Option<&EngineFailure>) -> bool {
         let counted = !self.open || self.steps.is_some() || !self.messages.is_empty();
-        counted || (!self.answered && failure.is_some_and(is_account_refusal))
+        let unanswered = !self.answered && self.ended != Some(Ok(()));
+        counted || (unanswered && (self.format.shows_answers() || failure.is_some_and(is_account_refusal)))
     }
 
     pub(in super::super) fn session(&self) -> Option<&str> {

@@ -133,6 +133,11 @@ pub(super) trait Cli: Sync {
     fn exit_failure(&self, _code: i32) -> Option<EngineFailure> {
         None
     }
+
+    /// Whether it prints something as soon as the model begins to answer: a run in which it did not has used nothing.
+    fn shows_answers(&self) -> bool {
+        false
+    }
 }
 
 /// A program as the settings want it.
@@ -197,7 +202,8 @@ impl Recipe for Configured {
     }
 
     fn args(&self, call: &Call<'_>) -> Result<Vec<OsString>, EngineFailure> {
-        self.program.cli().args(call, &self.config)
+        let model = call.request.model.clone().or_else(|| self.config.model.clone());
+        self.program.cli().args(call, &ProgramConfig { model, ..self.config.clone() })
     }
 
     fn sign_in(&self) -> SignIn {
@@ -371,7 +377,7 @@ impl ProgramEngine {
             Ok(launch) => launch,
             Err(failure) => return failed(failure),
         };
-        let model = self.recipe.model().map(str::to_owned);
+        let model = request.model.as_deref().or(self.recipe.model()).map(str::to_owned);
         let tally = Tally::new(self.recipe.format(), self.prices.clone(), before, model);
         let mut run = process::run(launch, &self.sandbox, request, tally, sink, stop).await;
         run.report.metered |= !self.recipe.has_account();

@@ -1,6 +1,6 @@
 //! What the event streams of each engine mean. The samples follow the formats that the engines document.
 
-use giga_domain::FailReason::{BudgetExceeded, Crash, Infrastructure, NoEngine};
+use giga_domain::FailReason::{BudgetExceeded, Crash, Infrastructure, NoEngine, OutOfQuota, SignedOut};
 use giga_domain::Usd;
 use giga_factory::engines::{EngineEvent, Price, Program, Usage};
 
@@ -65,7 +65,7 @@ async fn a_resumed_sum_is_not_counted_twice() {
 async fn claude_fails() {
     // Signed out: `success` and `is_error` in one event.
     let ran = run("claude", "claude-signed-out", "exit 1").await;
-    ran.failed(NoEngine, false);
+    ran.failed(SignedOut, true);
     let ran = run("claude", "claude-rate-limit", "exit 1").await;
     ran.failed(Infrastructure, true);
     assert!(
@@ -148,11 +148,11 @@ async fn an_unknown_model_is_priced_dear_and_said_so() {
 
 #[tokio::test]
 async fn codex_fails() {
-    run("codex", "codex-signed-out", "exit 1").await.failed(NoEngine, false);
+    run("codex", "codex-signed-out", "exit 1").await.failed(SignedOut, true);
     run("codex", "codex-rate-limit", "exit 1").await.failed(Infrastructure, true);
     run("codex", "codex-cut-off", "exit 0").await.failed(Crash, true);
     let ran = Bench::new("codex", &["complain Not logged in", "exit 1"]).run().await;
-    ran.failed(NoEngine, false);
+    ran.failed(SignedOut, true);
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn opencode_succeeds() {
 
 #[tokio::test]
 async fn opencode_fails() {
-    run("opencode", "opencode-error", "exit 0").await.failed(NoEngine, false);
+    run("opencode", "opencode-error", "exit 0").await.failed(SignedOut, true);
     let ran = run("opencode", "opencode-length", "exit 0").await;
     ran.failed(Crash, false);
     assert!(ran.failure().detail.contains("length"));
@@ -189,7 +189,7 @@ async fn gemini_succeeds() {
 #[tokio::test]
 async fn gemini_fails() {
     run("gemini", "gemini-error", "exit 54").await.failed(Infrastructure, true);
-    run("gemini", "gemini-quota", "exit 1").await.failed(Infrastructure, true);
+    run("gemini", "gemini-quota", "exit 1").await.failed(OutOfQuota, true);
     for (status, reason, retryable) in [
         (41, NoEngine, false),
         (42, Crash, false),
