@@ -24,7 +24,7 @@ use super::meter::Meter;
 use super::secrets::RunSecrets;
 use super::{Shared, lease, plan::Work, save};
 use crate::engines::{
-    Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, RUN_MARKER, Secret, Usage,
+    Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, Inbox, RUN_MARKER, Secret, Usage,
 };
 use crate::workspace::{RunResult, Start, WorkFolder, Worktree};
 
@@ -264,7 +264,7 @@ impl JobRun<'_> {
         request.redact = self.shared.secrets.iter().cloned().chain(self.job_token()).collect();
         request.secrets = self.secrets.get().map(|secrets| secrets.given.clone()).unwrap_or_default();
         let (sender, mut events) = tokio::sync::mpsc::channel(256);
-        let run = engine.run(request, sender, self.keeper.stop.clone());
+        let run = engine.run(request, sender, Inbox::closed(), self.keeper.stop.clone());
         let listen = async {
             while let Some(event) = events.recv().await {
                 match event {
@@ -280,6 +280,7 @@ impl JobRun<'_> {
                         self.meter.session(id, used_before);
                     }
                     EngineEvent::Usage(usage) => self.meter.used(usage),
+                    EngineEvent::Question(_) | EngineEvent::Delivered { .. } => {}
                 }
             }
         };

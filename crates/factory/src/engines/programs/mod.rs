@@ -35,8 +35,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::{EventFormat, ProgramConfig};
 use super::engine::{
-    Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, JobSecret, Preflight,
-    Secret, Usage,
+    Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, JobSecret,
+    Preflight, Secret, Usage,
 };
 use super::events::{LineEvent, Tally};
 use super::prices::PriceTable;
@@ -331,6 +331,7 @@ impl Engine for ProgramEngine {
         &self,
         request: EngineRequest,
         events: mpsc::Sender<EngineEvent>,
+        _inbox: Inbox,
         stop: CancellationToken,
     ) -> EngineReport {
         let mut sink = EventSink::new(&request, &self.secrets(&request), events);
