@@ -43,6 +43,7 @@ pub use error::WorkspaceError;
 pub use folders::{FoundRepo, Skipped, Survey, survey};
 pub use gc::{GcOptions, GcReport, JobState, JobStates, Known};
 pub use merge::{Ahead, Beside, Candidate, CandidateTree, MergeOrder, Prepared, Pushed};
+pub(crate) use policy::canonical_prefix;
 pub use policy::{Author, GitPolicy, GitUrl, Identity, Protocol, RepoSource};
 pub use propose::Proposed;
 pub(crate) use record::remove_folder;

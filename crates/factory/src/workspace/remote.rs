@@ -63,9 +63,9 @@ impl WorkFolder {
     }
 
     /// Brings what was pushed into the folder. Not to be called once a command of the job has run in it.
-    pub async fn take_pushed(&mut self) -> Result<Taken, WorkspaceError> {
+    pub async fn take_pushed(&self) -> Result<Taken, WorkspaceError> {
         let mut taken = Taken::NoOffer;
-        for tree in self.trees_mut() {
+        for tree in self.trees() {
             taken = taken.max(tree.take_pushed().await?);
         }
         Ok(taken)
@@ -119,7 +119,7 @@ impl Worktree {
         Ok(Offer { repository: self.repo().url.as_str().to_owned(), branch })
     }
 
-    async fn take_pushed(&mut self) -> Result<Taken, WorkspaceError> {
+    async fn take_pushed(&self) -> Result<Taken, WorkspaceError> {
         let Some(note) = self.slot.read_remote() else { return Ok(Taken::NoOffer) };
         let Some(commit) = self.fetch_pushed().await? else { return Ok(Taken::BranchGone) };
         let offered: CommitId = note.offered.parse()?;
@@ -184,7 +184,8 @@ impl Worktree {
         let _turn = self.saved.lock().await;
         let incoming = self.slot.incoming();
         remove_folder(incoming.clone()).await?;
-        let borrows = self.mirror.workspace().open_commit(&self.slot, &incoming, &self.mirror, commit).await?;
+        let borrows =
+            self.mirror.workspace().open_commit(&self.slot, &incoming, &self.mirror, commit).await?;
         let (tree, outgoing) = (self.slot.tree(), incoming.with_extension("old"));
         remove_folder(outgoing.clone()).await?;
         std::fs::rename(&tree, &outgoing).map_err(WorkspaceError::io(&tree))?;

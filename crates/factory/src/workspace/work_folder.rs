@@ -158,10 +158,6 @@ impl WorkFolder {
         &self.trees
     }
 
-    pub(super) fn trees_mut(&mut self) -> impl Iterator<Item = &mut Worktree> {
-        self.trees.iter_mut()
-    }
-
     /// Resumed as soon as one of them is.
     pub fn start(&self) -> Start {
         let any = |start| self.trees.iter().any(|tree| tree.start() == start);

@@ -132,7 +132,9 @@ impl Sweep<'_> {
                 Ok(Err("the job has just ended".to_owned()))
             }
             // The result itself is on the job's own branch.
-            BranchKind::Candidate(..) | BranchKind::Request(_) | BranchKind::Remote(..) => Ok(Ok("the job has ended".to_owned())),
+            BranchKind::Candidate(..) | BranchKind::Request(_) | BranchKind::Remote(..) => {
+                Ok(Ok("the job has ended".to_owned()))
+            }
             BranchKind::Wip(_) if has_shipped => Ok(Ok("the job has shipped".to_owned())),
             _ if !self.fetched => Ok(Err("the origin cannot be asked whether it is merged".to_owned())),
             BranchKind::Job(..) if self.is_merged(branch, commit).await? => Ok(Ok("merged".to_owned())),
@@ -255,7 +257,10 @@ async fn origin_branches(locked: &LockedMirror<'_>) -> Result<Branches, Workspac
     list_origin(locked, &OUR_FOLDERS.map(|ours| format!("{ours}/*"))).await
 }
 
-pub(in super::super) async fn list_origin(locked: &LockedMirror<'_>, patterns: &[String]) -> Result<Branches, WorkspaceError> {
+pub(in super::super) async fn list_origin(
+    locked: &LockedMirror<'_>,
+    patterns: &[String],
+) -> Result<Branches, WorkspaceError> {
     let call = locked.call("listing the origin's branches");
     let output = call
         .args(["ls-remote", "--quiet", "--end-of-options", locked.url().as_str()])
