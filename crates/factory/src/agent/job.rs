@@ -22,7 +22,7 @@ use super::lease::{Held, LeaseKeeper, StopCause};
 use super::log::RunLog;
 use super::meter::Meter;
 use super::secrets::RunSecrets;
-use super::{Shared, lease, plan::Work, save};
+use super::{Shared, lease, plan::Work, remote, save};
 use crate::engines::{
     Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, Inbox, RUN_MARKER, Secret, Usage,
 };
@@ -174,6 +174,7 @@ impl JobRun<'_> {
         for repo in &work.repos {
             repos.push((repo.clone(), self.shared.workspace.resolve(repo).await?));
         }
+        remote::check_reach(&*work.engine, &repos).map_err(Ending::Failed)?;
         let log = self.log.clone();
         let workspace = self.shared.workspace.noting(move |text| log.note(text));
         let (base, checkpoint) = (work.base.as_deref(), work.checkpoint.as_ref());
@@ -209,6 +210,7 @@ impl JobRun<'_> {
         };
         // A checkpoint under way is finished where it can be: a git that is cut off leaves its locks in the mirror.
         let (report, ()) = tokio::join!(engine, self.save_periodically(place, saving.clone()));
+        let report = self.take_elsewhere(work, place, report).await;
         match report.outcome {
             EngineOutcome::Stopped => return self.keeper.stopped(),
             EngineOutcome::Failed(failure) => {
@@ -236,6 +238,9 @@ impl JobRun<'_> {
         request.usage_before = work.session_usage;
         request.budget = work.budget;
         request.env = resumed(place);
+        if let Err(report) = self.offer(work, place, &mut request).await {
+            return *report;
+        }
         self.note_spend(place);
         request.sessions =
             Some(self.shared.base.join(SESSIONS).join(&self.held.job).join(work.engine.name()));

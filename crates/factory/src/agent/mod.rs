@@ -28,6 +28,7 @@ mod merges;
 mod meter;
 mod plan;
 mod recover;
+mod remote;
 mod save;
 mod secrets;
 mod sweep;

@@ -40,10 +40,17 @@ async fn settle(shared: &Shared, leftover: &Leftover, folder: WorkFolder) {
         job.lease_epoch == leftover.epoch.0
             && job.lease.as_ref().is_some_and(|lease| lease.factory_id == shared.id.as_str())
     });
+    // Of an engine elsewhere: its session may still be at work, and goes on under another branch where it is resumed.
+    if let Err(error) = folder.take_pushed().await {
+        tracing::warn!(job = id, %error, "what was pushed elsewhere could not be taken");
+    }
     let settled = match job.filter(|_| still_ours) {
         Some(job) => release(shared, &job, leftover, &folder).await,
         None => quarantine(&id, &folder).await,
     };
+    if let Err(error) = folder.settle_offer().await {
+        tracing::warn!(job = id, %error, "the branch of an engine elsewhere could not be removed");
+    }
     if settled && let Err(error) = folder.remove().await {
         tracing::warn!(job = id, %error, "a leftover could not be removed");
     }

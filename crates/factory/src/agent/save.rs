@@ -25,8 +25,12 @@ impl JobRun<'_> {
                 () = tokio::time::sleep(self.shared.checkpoint_every) => {}
             }
             self.note_spend(place);
+            let take_and_save = async {
+                self.take_so_far(place).await;
+                self.save(place, "while running").await
+            };
             let saved = tokio::select! {
-                saved = self.save(place, "while running") => saved,
+                saved = take_and_save => saved,
                 () = self.stopped_for(LAST_PUSH) => return,
             };
             let Some(mut checkpoint) = saved else { continue };

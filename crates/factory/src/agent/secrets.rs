@@ -18,9 +18,6 @@ use crate::engines::{JobSecret, Secret};
 
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// It runs elsewhere, where nothing of this machine reaches it.
-const DEVIN: &str = "devin";
-
 #[derive(Debug, Default)]
 pub(super) struct RunSecrets {
     pub(super) given: Vec<JobSecret>,
@@ -124,10 +121,9 @@ impl JobRun<'_> {
     fn check_places(&self, work: &Work, given: &[JobSecret]) -> Result<(), Ending> {
         let unfit =
             |detail: String| Err(Ending::Failed(RunFailure::new(FailReason::CapabilityMismatch, detail)));
-        if work.engine.name() == DEVIN {
-            return unfit(
-                "devin runs on its vendor's machines, where secrets of this fleet do not go".to_owned(),
-            );
+        if work.engine.elsewhere().is_some() {
+            let engine = work.engine.name();
+            return unfit(format!("{engine} works on other machines, where secrets of this fleet do not go"));
         }
         let in_sandbox =
             self.shared.capabilities.iter().any(|capability| capability.as_str() == "sandbox:bwrap");

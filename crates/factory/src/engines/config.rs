@@ -5,15 +5,16 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use giga_domain::Usd;
+use giga_domain::factory::is_below;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::prices::Price;
 use super::programs::Program;
 use crate::sandbox::HostRule;
+use crate::workspace::{GitUrl, canonical_prefix};
 
 /// Keys that nothing here knows are taken for programs, and refused as such.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -28,6 +29,8 @@ pub struct EnginesConfig {
     #[serde(flatten)]
     pub programs: BTreeMap<Program, ProgramConfig>,
     pub devin: DevinConfig,
+    /// Agents that work elsewhere and speak our contract, by name.
+    pub remote: BTreeMap<String, RemoteConfig>,
     /// Engines of the operator's own, by name.
     pub commands: BTreeMap<String, CommandConfig>,
     /// Dollars per million tokens by the beginning of a model's name; added to the built-in table, and stronger.
@@ -68,29 +71,82 @@ impl<'de> Deserialize<'de> for Program {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DevinConfig {
-    pub base_url: String,
+    /// With one, version 3 of the interface is spoken, otherwise version 1.
+    pub organization: Option<String>,
+    /// Instead of the service's own.
+    pub base_url: Option<String>,
     /// The variable of the factory's environment that holds the key.
     pub key_variable: String,
     pub poll_interval_ms: u64,
     /// What one compute unit costs; without it the cost is not known.
     #[serde(rename = "usd-micros-per-acu", with = "giga_domain::usd::as_micros::option")]
     pub usd_per_acu: Option<Usd>,
+    /// The most that one session may use, whatever the job's cap is.
+    pub max_acus: Option<u64>,
+    /// Those that its account can reach; none means all that are on the network.
+    pub repositories: Vec<UrlPrefix>,
 }
 
 impl DevinConfig {
-    pub const fn poll_interval(&self) -> Duration {
-        Duration::from_millis(self.poll_interval_ms)
+    pub(super) fn address(&self) -> String {
+        match (&self.base_url, &self.organization) {
+            (Some(url), _) => url.clone(),
+            (None, Some(organization)) => format!("https://api.devin.ai/v3/organizations/{organization}"),
+            (None, None) => "https://api.devin.ai/v1".to_owned(),
+        }
     }
 }
 
 impl Default for DevinConfig {
     fn default() -> Self {
         Self {
-            base_url: "https://api.devin.ai/v1".to_owned(),
+            organization: None,
+            base_url: None,
             key_variable: "DEVIN_API_KEY".to_owned(),
-            poll_interval_ms: 15_000,
+            poll_interval_ms: POLL_INTERVAL_MS,
             usd_per_acu: None,
+            max_acus: None,
+            repositories: Vec::new(),
         }
+    }
+}
+
+const POLL_INTERVAL_MS: u64 = 15_000;
+
+const fn poll_interval_ms() -> u64 {
+    POLL_INTERVAL_MS
+}
+
+/// An agent that works elsewhere and speaks our contract.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RemoteConfig {
+    pub base_url: String,
+    /// The variable of the factory's environment that holds the key, where it wants one.
+    #[serde(default)]
+    pub key_variable: Option<String>,
+    #[serde(default = "poll_interval_ms")]
+    pub poll_interval_ms: u64,
+    #[serde(default)]
+    pub repositories: Vec<UrlPrefix>,
+}
+
+/// The beginning of repositories' URLs, such as `https://github.com/org`, up to a `/`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct UrlPrefix(String);
+
+impl UrlPrefix {
+    pub(crate) fn covers(&self, url: &GitUrl) -> bool {
+        is_below(url.canonical(), &self.0)
+    }
+}
+
+impl TryFrom<String> for UrlPrefix {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        canonical_prefix(&text).map(Self).map_err(|error| error.to_string())
     }
 }
 

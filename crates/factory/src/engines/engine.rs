@@ -14,10 +14,18 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
+use super::config::UrlPrefix;
+
 #[async_trait]
 pub trait Engine: Send + Sync + fmt::Debug {
     /// As in `engine:<name>`.
     fn name(&self) -> &str;
+
+    /// Of an engine that works on other machines: the repositories that it reaches, by the beginnings of their URLs; none means
+    /// all that are on the network. It gets its work, and leaves it, on branches of [`EngineRequest::repositories`].
+    fn elsewhere(&self) -> Option<&[UrlPrefix]> {
+        None
+    }
 
     /// Whether a run could begin now. Spends nothing and changes nothing.
     async fn preflight(&self) -> Preflight;
@@ -47,6 +55,11 @@ impl Inbox {
     /// Nobody talks to this run.
     pub const fn closed() -> Self {
         Self(None)
+    }
+
+    /// Whether somebody may still answer.
+    pub const fn is_open(&self) -> bool {
+        self.0.is_some()
     }
 
     /// Waits, for ever where nobody talks any more: made for a branch of a `select!`. Safe to be cancelled.
@@ -115,6 +128,8 @@ pub struct EngineRequest {
     /// session began, and this is taken off it.
     pub usage_before: Usage,
     pub budget: BudgetCaps,
+    /// Where an engine elsewhere finds its work and leaves it.
+    pub repositories: Vec<RemoteRepository>,
     /// Added to the small environment that an engine gets, such as `GIGA_JOB_ID` and the job's own token. A
     /// [`RUN_MARKER`](super::RUN_MARKER) here names the run; otherwise a random one is made up.
     pub env: Vec<(String, String)>,
@@ -146,6 +161,7 @@ impl EngineRequest {
             resume: None,
             usage_before: Usage::default(),
             budget: BudgetCaps::default(),
+            repositories: Vec::new(),
             env: Vec::new(),
             watchdog: Watchdog::default(),
             output_limit: giga_domain::limits::LOG_BYTES,
@@ -156,6 +172,13 @@ impl EngineRequest {
             shown: Vec::new(),
         }
     }
+}
+
+/// A repository that an engine elsewhere can reach, and the only branch of it that its work is taken from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteRepository {
+    pub url: String,
+    pub branch: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,22 +5,24 @@
 
 mod config;
 mod detect;
-mod devin;
 mod engine;
 mod events;
 mod prices;
 mod process;
 mod programs;
 mod redact;
+mod remote;
 mod sink;
 
 use std::sync::Arc;
 
-pub use config::{CommandConfig, DevinConfig, EnginesConfig, EventFormat, ProgramConfig};
+pub use config::{
+    CommandConfig, DevinConfig, EnginesConfig, EventFormat, ProgramConfig, RemoteConfig, UrlPrefix,
+};
 pub use detect::{Detected, capabilities, detect};
 pub use engine::{
     Answer, Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, Input,
-    JobSecret, Preflight, Question, Secret, Stream, Usage, Watchdog,
+    JobSecret, Preflight, Question, RemoteRepository, Secret, Stream, Usage, Watchdog,
 };
 pub use prices::Price;
 pub use process::{HostEnvironment, RUN_MARKER, kill_run};
@@ -29,6 +31,7 @@ pub use programs::Program;
 use crate::sandbox::Sandbox;
 use prices::PriceTable;
 use programs::{Configured, ProgramEngine, Recipe, Shell, Template};
+use remote::RemoteEngine;
 
 /// All engines that the configuration does not switch off, whether or not they are installed.
 pub fn engines(config: &EnginesConfig, sandbox: &Sandbox) -> Vec<Arc<dyn Engine>> {
@@ -44,11 +47,16 @@ pub fn engines_in(config: &EnginesConfig, host: HostEnvironment, sandbox: &Sandb
         let config = config.programs.get(&program).cloned().unwrap_or_default();
         factory.engine(Configured { program, config })
     }));
-    all.push(Arc::new(devin::Devin::new(config.devin.clone(), &factory.host)));
-    // A template with the name of a built-in engine stands in for it.
-    all.retain(|engine| !config.commands.contains_key(engine.name()));
+    all.push(Arc::new(RemoteEngine::devin(config.devin.clone(), &factory.host)));
+    // One of the operator's with the name of a built-in engine stands in for it.
+    all.retain(|engine| {
+        !config.commands.contains_key(engine.name()) && !config.remote.contains_key(engine.name())
+    });
     all.extend(config.commands.iter().map(|(name, command)| -> Arc<dyn Engine> {
         factory.engine(Template { name: name.clone(), config: command.clone() })
+    }));
+    all.extend(config.remote.iter().map(|(name, remote)| -> Arc<dyn Engine> {
+        Arc::new(RemoteEngine::contract(name, remote.clone(), &factory.host))
     }));
     all.retain(|engine| !config.disabled.iter().any(|name| name == engine.name()));
     all

@@ -85,7 +85,7 @@ impl Workspace {
             borrows: Vec::new(),
             quarantined: false,
         };
-        match self.build(&slot, &mirror, &origin).await {
+        match self.build(&slot, &slot.tree(), &mirror, &origin).await {
             Ok(borrows) => record.borrows = borrows,
             Err(error) => {
                 // Best effort: the next checkout clears what is left.
@@ -151,13 +151,13 @@ impl Workspace {
     async fn build(
         &self,
         slot: &Slot,
+        tree: &Path,
         mirror: &Mirror,
         origin: &Origin,
     ) -> Result<Vec<String>, WorkspaceError> {
-        let tree = slot.tree();
         let format = origin.from.as_ref().map_or("sha1", CommitId::object_format);
         let branch = job_branch(slot.job, slot.epoch);
-        let git_dir = self.init(&tree, &branch, format, mirror).await?;
+        let git_dir = self.init(tree, &branch, format, mirror).await?;
         // With the objects borrowed, this copies names only.
         self.git()
             .at(&git_dir, "copying refs")
@@ -179,7 +179,7 @@ impl Workspace {
             self.git()
                 .at(&git_dir, "checking out")
                 .arg("--work-tree")
-                .arg(&tree)
+                .arg(tree)
                 .args(["checkout", "--quiet", "--no-guess", "-B", &branch, files.as_str(), "--"])
                 // Large files may come from the origin while they are checked out.
                 .over(mirror.url().protocol())
@@ -191,14 +191,28 @@ impl Workspace {
                 self.git()
                     .at(&git_dir, "opening the checkpoint")
                     .arg("--work-tree")
-                    .arg(&tree)
+                    .arg(tree)
                     .args(["reset", "--quiet", "--mixed", from.as_str(), "--"])
                     .run()
                     .await?;
             }
-            return self.fill_submodules(&tree, mirror, files).await;
+            return self.fill_submodules(tree, mirror, files).await;
         }
         Ok(Vec::new())
+    }
+
+    /// A work tree in `tree` that is at this commit of the job's. Answers whose objects are borrowed beside the mirror's.
+    pub(crate) async fn open_commit(
+        &self,
+        slot: &Slot,
+        tree: &Path,
+        mirror: &Mirror,
+        commit: &CommitId,
+    ) -> Result<Vec<String>, WorkspaceError> {
+        let head = mirror.lock().await?.refresh().await?;
+        let from = Some(commit.clone());
+        let origin = Origin { head, wip: None, from, unfinished: None, base: None, start: Start::Resumed };
+        self.build(slot, tree, mirror, &origin).await
     }
 
     /// The files of a commit in a folder of their own, with the mirror's objects borrowed.

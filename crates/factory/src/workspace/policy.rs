@@ -277,7 +277,7 @@ fn escapes_ok(path: &str) -> bool {
     })
 }
 
-fn canonical_prefix(prefix: &str) -> Result<String, WorkspaceError> {
+pub(crate) fn canonical_prefix(prefix: &str) -> Result<String, WorkspaceError> {
     if matches!(prefix, "https://" | "ssh://" | "file:///") {
         return Ok(prefix.to_owned());
     }

@@ -1,4 +1,4 @@
-//! The only way by which anything leaves this host: five kinds of targets, and quarantine is none of them.
+//! The only way by which anything leaves this host: six kinds of targets, and quarantine is none of them.
 //!
 //! Never forces. A branch that a job has for all of its runs is replaced only when it still is what was last seen there,
 //! and the owner's is moved only from the commit that the candidate was made on.
@@ -9,8 +9,8 @@ use super::error::{WorkspaceError, tidy};
 use super::git::Output;
 use super::mirror::Mirror;
 use super::refs::{
-    CommitId, OurBranch, candidate_branch, fetched_wip_ref, job_branch, parse_trailer, request_branch,
-    wip_branch,
+    CommitId, OurBranch, candidate_branch, fetched_wip_ref, job_branch, parse_trailer, remote_branch,
+    request_branch, wip_branch,
 };
 
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +33,11 @@ pub(crate) enum PushTarget<'a> {
         job: JobId,
         seen: Option<&'a CommitId>,
     },
+    /// What an agent that works elsewhere starts from: a branch that must not be there yet.
+    Remote {
+        job: JobId,
+        epoch: Epoch,
+    },
     /// A branch of the owner's, or beside it, checked by `check_into`: from where it was seen and nowhere else. `receive`
     /// says how git is to receive it.
     Owners {
@@ -49,6 +54,7 @@ impl PushTarget<'_> {
             Self::Result { job, epoch } => job_branch(job, epoch),
             Self::Candidate { job } => candidate_branch(job, commit),
             Self::Request { job, .. } => request_branch(job),
+            Self::Remote { job, epoch } => remote_branch(job, epoch),
             Self::Owners { branch, .. } => branch.to_owned(),
         }
     }
@@ -74,6 +80,7 @@ impl Mirror {
                 let seen = seen.map_or("", CommitId::as_str);
                 options.push(format!("--force-with-lease=refs/heads/{branch}:{seen}"));
             }
+            PushTarget::Remote { .. } => options.push(format!("--force-with-lease=refs/heads/{branch}:")),
             PushTarget::Owners { receive, tip: seen, .. } => {
                 let seen = seen.map_or("", CommitId::as_str);
                 options.push(format!("--force-with-lease=refs/heads/{branch}:{seen}"));

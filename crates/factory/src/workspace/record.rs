@@ -15,6 +15,7 @@ use super::error::WorkspaceError;
 use super::lock::FileLock;
 use super::policy::{GitUrl, RepoSource};
 use super::refs::{CommitId, parse_epoch};
+use super::remote::RemoteNote;
 
 /// How a checkout began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,6 +158,24 @@ impl Slot {
 
     pub(crate) fn write_spend(&self, note: &SpendNote) -> Result<(), WorkspaceError> {
         self.put("spend.json", note)
+    }
+
+    pub(crate) fn read_remote(&self) -> Option<RemoteNote> {
+        let text = std::fs::read(self.folder.join(self.file("remote", "json"))).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    pub(crate) fn write_remote(&self, note: &RemoteNote) -> Result<(), WorkspaceError> {
+        self.put(&self.file("remote", "json"), note)
+    }
+
+    pub(crate) fn forget_remote(&self) {
+        let _ = std::fs::remove_file(self.folder.join(self.file("remote", "json")));
+    }
+
+    /// Where the next state of the work tree is made.
+    pub(crate) fn incoming(&self) -> PathBuf {
+        self.folder.join(self.file("incoming", "tree"))
     }
 
     /// The run in the folder was given secrets.

@@ -85,6 +85,12 @@ pub fn request_branch(job: JobId) -> String {
     format!("giga/request/{job}")
 }
 
+/// Where an agent that works elsewhere gets its work and leaves it. The epoch in the name keeps a session that nobody waits
+/// for any more away from its successor's.
+pub fn remote_branch(job: JobId, epoch: Epoch) -> String {
+    format!("giga/remote/{job}/{epoch}")
+}
+
 pub(crate) fn head_ref(branch: &str) -> String {
     format!("refs/heads/{branch}")
 }
@@ -92,6 +98,11 @@ pub(crate) fn head_ref(branch: &str) -> String {
 /// The engine's own HEAD as last read; keeps its commits from being pruned between two reads.
 pub(crate) fn engine_ref(job: JobId, epoch: Epoch) -> String {
     format!("refs/giga/engine/{job}/{epoch}")
+}
+
+/// What an agent elsewhere has pushed, as last fetched.
+pub(crate) fn pushed_ref(job: JobId, epoch: Epoch) -> String {
+    format!("refs/giga/pushed/{job}/{epoch}")
 }
 
 /// The origin's WIP as last fetched.
@@ -130,12 +141,13 @@ pub(crate) fn is_checkpoint(job: JobId, message: &str) -> bool {
 }
 
 /// Where our branches are, under today's name and under the one before it. Whatever else is called `giga/…` is not ours.
-pub(crate) const OUR_FOLDERS: [&str; 8] = [
+pub(crate) const OUR_FOLDERS: [&str; 9] = [
     "giga/wip",
     "giga/job",
     "giga/quarantine",
     "giga/merge",
     "giga/request",
+    "giga/remote",
     "aq/wip",
     "aq/job",
     "aq/quarantine",
@@ -155,6 +167,7 @@ pub(crate) enum BranchKind {
     Quarantine(JobId, Epoch),
     Candidate(JobId, CommitId),
     Request(JobId),
+    Remote(JobId, Epoch),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -192,6 +205,10 @@ impl OurBranch {
                 BranchKind::Candidate(job.parse().ok()?, commit.parse().ok()?)
             }
             "request" if spelling == Spelling::Giga => BranchKind::Request(rest.parse().ok()?),
+            "remote" if spelling == Spelling::Giga => {
+                let (job, epoch) = rest.split_once('/')?;
+                BranchKind::Remote(job.parse().ok()?, parse_epoch(epoch)?)
+            }
             _ => return None,
         };
         let parsed = Self { kind, spelling };
@@ -206,6 +223,7 @@ impl OurBranch {
             BranchKind::Quarantine(job, epoch) => quarantine_branch(*job, *epoch),
             BranchKind::Candidate(job, commit) => candidate_branch(*job, commit),
             BranchKind::Request(job) => request_branch(*job),
+            BranchKind::Remote(job, epoch) => remote_branch(*job, *epoch),
         };
         match self.spelling {
             Spelling::Giga => name,
@@ -219,6 +237,7 @@ impl OurBranch {
             | BranchKind::Request(job)
             | BranchKind::Job(job, _)
             | BranchKind::Quarantine(job, _)
+            | BranchKind::Remote(job, _)
             | BranchKind::Candidate(job, _) => *job,
         }
     }
@@ -260,6 +279,7 @@ mod tests {
             format!("giga/quarantine/{JOB}/0"),
             format!("giga/merge/{JOB}/{commit}"),
             format!("giga/request/{JOB}"),
+            format!("giga/remote/{JOB}/2"),
             format!("aq/wip/{JOB}"),
             format!("aq/job/{JOB}/3"),
             format!("aq/quarantine/{JOB}/0"),
@@ -281,6 +301,8 @@ mod tests {
                 format!("other/{JOB}"),
                 format!("merge/{JOB}/3"),
                 format!("request/{JOB}/3"),
+                format!("remote/{JOB}"),
+                format!("remote/{JOB}/02"),
             ] {
                 let bad = format!("{prefix}/{bad}");
                 assert_eq!(OurBranch::parse(&bad), None, "{bad}");
@@ -291,6 +313,7 @@ mod tests {
             format!("refs/heads/giga/wip/{JOB}"),
             format!("aq/merge/{JOB}/{commit}"),
             format!("aq/request/{JOB}"),
+            format!("aq/remote/{JOB}/2"),
         ] {
             assert_eq!(OurBranch::parse(&bad), None, "{bad}");
         }

@@ -245,7 +245,7 @@ impl Worktree {
         self.commit_with(snapshot, message, &trailer(self.job(), self.epoch())).await
     }
 
-    async fn commit_with(
+    pub(super) async fn commit_with(
         &self,
         snapshot: &Snapshot,
         message: &str,

@@ -16,7 +16,7 @@ use super::refs::{CommitId, check_target_branch};
 /// What the owner of a folder most likely means by its branch, whatever is checked out at the moment.
 const USUAL: [&str; 3] = ["main", "master", "trunk"];
 /// `giga/` followed by one of these is something else of ours.
-const TAKEN: [&str; 5] = ["wip", "job", "quarantine", "merge", "to"];
+const TAKEN: [&str; 7] = ["wip", "job", "quarantine", "merge", "request", "remote", "to"];
 
 /// Tells git's own receiver what to do with a branch that is checked out, whatever its configuration says.
 pub(crate) const REFUSE: &str = "--receive-pack=git -c receive.denyCurrentBranch=refuse receive-pack";

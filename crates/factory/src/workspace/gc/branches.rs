@@ -23,7 +23,7 @@ use super::{GcItem, GcKind, GcOptions, GcReport, JobStates, Known, ask, keeps};
 
 const CANDIDATE_KEPT: Duration = Duration::from_hours(1);
 
-type Branches = Vec<(OurBranch, CommitId)>;
+pub(in super::super) type Branches = Vec<(OurBranch, CommitId)>;
 
 /// The reason why a branch may go, or why it stays.
 type Verdict = Result<String, String>;
@@ -87,14 +87,14 @@ impl Workspace {
             for ours in ["giga", "aq"] {
                 patterns.extend([format!("{ours}/wip/{}", order.job), format!("{ours}/job/{}/*", order.job)]);
             }
-            patterns.push(format!("giga/merge/{}/*", order.job));
+            patterns.extend(["merge", "remote"].map(|kind| format!("giga/{kind}/{}/*", order.job)));
         }
         let mut gone = Branches::new();
         for (branch, commit) in list_origin(&locked, &patterns).await? {
             let is_result = orders.iter().any(|order| order.commit == commit);
-            // One that was announced is in, and no other can be any more.
-            let is_candidate = matches!(branch.kind, BranchKind::Candidate(..));
-            if is_result || is_candidate || is_ours(&locked, &branch, &commit).await? {
+            // One that was announced is in, and no other can be any more; nor is anything taken from elsewhere.
+            let is_over = matches!(branch.kind, BranchKind::Candidate(..) | BranchKind::Remote(..));
+            if is_result || is_over || is_ours(&locked, &branch, &commit).await? {
                 gone.push((branch, commit));
             }
         }
@@ -132,7 +132,9 @@ impl Sweep<'_> {
                 Ok(Err("the job has just ended".to_owned()))
             }
             // The result itself is on the job's own branch.
-            BranchKind::Candidate(..) | BranchKind::Request(_) => Ok(Ok("the job has ended".to_owned())),
+            BranchKind::Candidate(..) | BranchKind::Request(_) | BranchKind::Remote(..) => {
+                Ok(Ok("the job has ended".to_owned()))
+            }
             BranchKind::Wip(_) if has_shipped => Ok(Ok("the job has shipped".to_owned())),
             _ if !self.fetched => Ok(Err("the origin cannot be asked whether it is merged".to_owned())),
             BranchKind::Job(..) if self.is_merged(branch, commit).await? => Ok(Ok("merged".to_owned())),
@@ -236,7 +238,10 @@ async fn delete_local(
     match &branch.kind {
         BranchKind::Wip(job) => locked.drop_ref(&fetched_wip_ref(*job)).await?,
         BranchKind::Job(job, epoch) => locked.drop_ref(&engine_ref(*job, *epoch)).await?,
-        BranchKind::Quarantine(..) | BranchKind::Candidate(..) | BranchKind::Request(_) => {}
+        BranchKind::Quarantine(..)
+        | BranchKind::Candidate(..)
+        | BranchKind::Request(_)
+        | BranchKind::Remote(..) => {}
     }
     locked.drop_ref(&branch.fetched_ref()).await
 }
@@ -252,7 +257,10 @@ async fn origin_branches(locked: &LockedMirror<'_>) -> Result<Branches, Workspac
     list_origin(locked, &OUR_FOLDERS.map(|ours| format!("{ours}/*"))).await
 }
 
-async fn list_origin(locked: &LockedMirror<'_>, patterns: &[String]) -> Result<Branches, WorkspaceError> {
+pub(in super::super) async fn list_origin(
+    locked: &LockedMirror<'_>,
+    patterns: &[String],
+) -> Result<Branches, WorkspaceError> {
     let call = locked.call("listing the origin's branches");
     let output = call
         .args(["ls-remote", "--quiet", "--end-of-options", locked.url().as_str()])

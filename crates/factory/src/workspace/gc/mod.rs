@@ -8,6 +8,8 @@ mod branches;
 mod folders;
 mod space;
 
+pub(super) use branches::list_origin;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -18,7 +18,11 @@ async fn runs_as_a_child() {
     let (Ok(world), Ok(factory)) = (std::env::var(WORLD), std::env::var(FACTORY)) else { return };
     let token = std::env::var("GIGA_TOKEN").unwrap();
     let url = std::env::var("GIGA_URL").unwrap();
-    let config = World::config_in(&PathBuf::from(world), &url, &token, &factory);
+    let world = PathBuf::from(world);
+    let mut config = World::config_in(&world, &url, &token, &factory);
+    if let Ok(engines) = std::fs::read(world.join("engines.json")) {
+        config.engines = serde_json::from_slice(&engines).unwrap();
+    }
     agent::run(config, CancellationToken::new()).await.unwrap();
 }
 

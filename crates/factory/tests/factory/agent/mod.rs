@@ -3,11 +3,13 @@
 mod child;
 mod forge;
 mod proxy;
+mod service;
 pub(crate) mod world;
 
 mod cleanup;
 mod crash;
 mod delivery;
+mod elsewhere;
 mod endings;
 mod handoff;
 mod hostile;

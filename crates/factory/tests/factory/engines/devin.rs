@@ -121,7 +121,7 @@ async fn serve(answers: Vec<Answer>, refusals: &[StatusCode]) -> (Arc<Server>, S
 
 fn bench(base_url: &str) -> Bench {
     let mut bench = Bench::new("devin", &[]).configured(|config| {
-        base_url.clone_into(&mut config.devin.base_url);
+        config.devin.base_url = Some(base_url.to_owned());
         config.devin.poll_interval_ms = 5;
         config.devin.usd_per_acu = Some(Usd::from_dollars(2));
     });
@@ -148,10 +148,19 @@ async fn a_session_to_its_end() {
     assert_eq!(ran.report.summary.as_deref(), Some("Done.\npull request: https://forge/pr/1"));
     assert_eq!(ran.report.usage.cost, Some(Usd::from_micros(2_500_000)));
     let lines = ran.lines();
-    let expected = ["I begin.", "my key is [redacted]", "and more", "Done."]
-        .map(|line| format!("devin_message: {line}"));
+    let expected =
+        ["I begin.", "my key is [redacted]", "and more", "Done."].map(|line| format!("devin: {line}"));
     assert_eq!(lines, expected);
-    assert_eq!(server.heard(), [r#"create {"prompt":"Fix the greeting.","idempotent":true}"#]);
+    let [heard] = server.heard().try_into().unwrap();
+    let body: Value = serde_json::from_str(heard.strip_prefix("create ").unwrap()).unwrap();
+    assert_eq!(body["idempotent"], true);
+    let reference = body["tags"][0].as_str().unwrap();
+    assert!(reference.starts_with("giga-test-"), "{body}");
+    assert_eq!(
+        body["prompt"],
+        format!("Fix the greeting.\n\nReference: {reference}\n"),
+        "one that no other run has"
+    );
 }
 
 #[tokio::test]
@@ -166,7 +175,23 @@ async fn a_resumed_session_gets_a_message_and_is_not_counted_twice() {
         .await;
     ran.succeeded();
     assert_eq!(ran.report.usage.cost, Some(Usd::from_dollars(2)));
-    assert_eq!(server.heard(), ["message Fix the greeting."]);
+    let heard = server.heard();
+    assert!(heard.len() == 1 && heard[0].starts_with("message Fix the greeting."), "{heard:?}");
+}
+
+#[tokio::test]
+async fn a_session_that_is_over_is_not_resumed() {
+    let (server, url) = serve(vec![status("expired", &[], 3.0), status("finished", &[], 1.0)], &[]).await;
+    let ran = bench(&url)
+        .with(|request| {
+            request.resume = Some("devin-1".into());
+            request.usage_before.cost = Some(Usd::from_dollars(6));
+        })
+        .run()
+        .await;
+    ran.succeeded();
+    assert_eq!(ran.report.usage.cost, Some(Usd::from_dollars(2)), "it counts from its own beginning");
+    assert!(server.heard()[0].starts_with("create "), "{:?}", server.heard());
 }
 
 #[tokio::test]
@@ -174,7 +199,16 @@ async fn a_question_is_answered_twice_and_then_is_a_failure() {
     let (server, ran) = run(vec![status("blocked", &["Which colour?"], 0.0)]).await;
     ran.failed(FailReason::Crash, false);
     assert!(ran.failure().detail.contains("Which colour?"));
-    assert_eq!(server.heard().iter().filter(|what| what.starts_with("message Nobody")).count(), 2);
+    let heard = server.heard();
+    assert!(heard[1].starts_with("message If the task is finished"), "{heard:?}");
+    assert_eq!(heard.iter().filter(|what| what.starts_with("message Nobody")).count(), 2);
+    assert_eq!(heard.last().unwrap(), "terminate", "it would go on waiting");
+    let (_, ran) = run(vec![
+        status("blocked", &["It is all there."], 0.0),
+        status("blocked", &["It is all there.", "Done."], 0.0),
+    ])
+    .await;
+    ran.succeeded();
     let (_, ran) = run(vec![with_pull_request(status("blocked", &["Please review."], 0.0))]).await;
     ran.succeeded();
 }
@@ -182,12 +216,12 @@ async fn a_question_is_answered_twice_and_then_is_a_failure() {
 #[tokio::test]
 async fn stopping_terminates_the_session() {
     let (server, url) = serve(vec![status("working", &["up"], 0.0)], &[]).await;
-    let ran = bench(&url).stop_at("devin_message: up").await;
+    let ran = bench(&url).stop_at("devin: up").await;
     assert_eq!(ran.report.outcome, EngineOutcome::Stopped);
     assert!(!ran.report.metered, "it was at work and not counted yet");
     assert_eq!(server.heard().last().unwrap(), "terminate");
     let (_, url) = serve(vec![status("working", &["up"], 1.0)], &[]).await;
-    assert!(bench(&url).stop_at("devin_message: up").await.report.metered);
+    assert!(bench(&url).stop_at("devin: up").await.report.metered);
     let (_, url) = serve(vec![status("finished", &[], 0.0)], &[]).await;
     assert!(bench(&url).run().await.report.metered);
 }
@@ -226,10 +260,10 @@ async fn refusals() {
     let mut wrong = bench(&url);
     wrong.host.retain(|(name, _)| name != "DEVIN_API_KEY");
     wrong.host.push(("DEVIN_API_KEY".into(), "wrong".into()));
-    wrong.run().await.failed(FailReason::NoEngine, false);
+    wrong.run().await.failed(FailReason::SignedOut, true);
     let mut none = bench(&url);
     none.host.retain(|(name, _)| name != "DEVIN_API_KEY");
-    none.run().await.failed(FailReason::NoEngine, false);
+    none.run().await.failed(FailReason::SignedOut, true);
 }
 
 #[tokio::test]

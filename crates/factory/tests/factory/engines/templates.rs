@@ -91,6 +91,6 @@ fn the_configuration_is_read_from_text() {
     }"#;
     let config: EnginesConfig = serde_json::from_str(text).unwrap();
     assert_eq!(config.commands["aider"].argv[0], "aider");
-    assert_eq!(config.devin.base_url, "https://api.devin.ai/v1", "what is not said keeps its default");
+    assert_eq!(config.devin.key_variable, "DEVIN_API_KEY", "what is not said keeps its default");
     assert!(serde_json::from_str::<EnginesConfig>(r#"{"clude": {}}"#).is_err(), "a slip is refused");
 }
