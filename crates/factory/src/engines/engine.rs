@@ -14,6 +14,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
+use super::tool_server::ToolServer;
+
 #[async_trait]
 pub trait Engine: Send + Sync + fmt::Debug {
     /// As in `engine:<name>`.
@@ -66,6 +68,8 @@ pub struct EngineRequest {
     pub sessions: Option<PathBuf>,
     /// Shown to a run in a sandbox, read-only: what the work tree borrows from.
     pub shown: Vec<PathBuf>,
+    /// Tools that it can use beside its own. A script finds the program in `GIGA_PROGRAM`.
+    pub tool_server: Option<ToolServer>,
 }
 
 impl EngineRequest {
@@ -89,6 +93,7 @@ impl EngineRequest {
             home: None,
             sessions: None,
             shown: Vec::new(),
+            tool_server: None,
         }
     }
 }
