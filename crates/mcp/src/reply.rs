@@ -90,8 +90,11 @@ impl Refusal {
         Self(format!("{part}.{}", self.0))
     }
 
+    /// Some of it may be quoted from what was sent.
     pub(crate) fn into_text(self) -> String {
-        self.0
+        let mut text = Value::String(self.0);
+        cut(&mut text, MOST_OF_ONE, MOST_ENTRIES);
+        text.as_str().unwrap_or_default().to_owned()
     }
 }
 
