@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::bench::up;
 use crate::world::{Home, giga, run_with_input};
 
 /// Python with the packages that `cargo xtask setup` put there, and nothing else of the surroundings.
@@ -154,4 +155,58 @@ fn standard_output_has_nothing_but_the_protocol() {
     assert_eq!(answers.iter().map(|answer| answer["id"].clone()).collect::<Vec<_>>(), [json!(1), json!(2)]);
     let outside = home.giga(&["mcp", "--job"]).fails(2);
     assert!(outside.contains("GIGA_JOB_ID is not set"), "{outside}");
+}
+
+/// What a script inside of a job does: starts the server that the factory offers, and calls its tools one after the other.
+const INSIDE: &str = include_str!("../../../../tests/mcp-client/inside.py");
+
+fn git(folder: &Path, args: &[&str]) {
+    let mut command = Command::new("git");
+    command.current_dir(folder).args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(args);
+    let done = command.output().unwrap();
+    assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// In the sandbox, with an open network and without one: the way to the coordinator is there in both.
+#[test]
+fn a_job_uses_its_own_tools_in_its_sandbox() {
+    for network in ["open", "none"] {
+        let home = Home::new();
+        let repo = home.path().join("repos/hello");
+        std::fs::create_dir_all(&repo).unwrap();
+        git(&repo, &["init", "-q", "-b", "main"]);
+        std::fs::write(repo.join("inside.py"), INSIDE).unwrap();
+        git(&repo, &["add", "."]);
+        git(&repo, &["commit", "-q", "-m", "first"]);
+        let server = up(&home, &["--factories", "1", "--network", network]);
+        let manifest = "---\nname: speaks\nproduct: demo\nrepo: hello\nengine: shell\nscript: python3 inside.py\nretry: {max: 0}\n---\n";
+        home.write("job.md", manifest);
+        home.giga(&["job", "submit", "job.md"]).ok();
+        let waited = home.giga(&["job", "wait", "speaks", "--until", "testing", "--timeout", "60s"]);
+        let log = home.giga(&["job", "logs", "speaks"]).out;
+        assert_eq!(
+            waited.code,
+            Some(0),
+            "network {network}: {waited:?}\n{log}\n{}",
+            home.giga(&["job", "events", "speaks"]).out
+        );
+        assert!(
+            log.contains("checkpoint: half of it")
+                && log.contains("wait ")
+                && log.contains("before the next one"),
+            "{log}"
+        );
+        let files = home.giga(&["artifact", "list", "speaks", "-o", "json"]).ok();
+        assert!(files.contains("made.txt") && files.contains("note.md"), "{files}");
+        let shown: Value =
+            serde_json::from_str(&home.giga(&["job", "show", "speaks", "-o", "json"]).ok()).unwrap();
+        let children =
+            home.giga(&["job", "list", "--parent", shown["id"].as_str().unwrap(), "-o", "json"]).ok();
+        assert!(children.contains("\"child\""), "{children}");
+        let events = home.giga(&["job", "events", "speaks", "-o", "json"]).ok();
+        let by_job = format!("token job-{}-1", shown["id"].as_str().unwrap());
+        assert!(events.contains(&by_job), "the job is whom the history names: {events}");
+        assert!(!log.contains("gigaj_"), "its token is nowhere in the log");
+        assert_eq!(server.stop("INT").code(), Some(0));
+    }
 }
