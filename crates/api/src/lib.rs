@@ -4,6 +4,7 @@
 //! document is made from them and golden-tested.
 
 pub mod client;
+pub mod inside;
 pub mod wire;
 
 /// Says on every answer that would be the page whether it is: `built`, or `absent` where the coordinator was built

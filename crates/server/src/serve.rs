@@ -6,11 +6,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::OriginalUri;
 use axum::http::Method;
 use axum::middleware;
 use axum::routing::{MethodFilter, get};
+use axum::{Extension, Router};
 use giga_coordinator::Coordinator;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -22,6 +22,7 @@ use crate::app::{App, ServerOptions};
 use crate::auth::Peer;
 use crate::connections::{Pool, Serving};
 use crate::handlers::health::metrics_for_the_network;
+use crate::handlers::mcp::ApiRouter;
 use crate::problem::{Code, Problem};
 use crate::tls::Listener;
 use crate::{auth, connections, grpc, observe, routes, site};
@@ -104,12 +105,23 @@ fn is_the_peers(error: &io::Error) -> bool {
 }
 
 fn build(app: App) -> Router {
+    let api = ApiRouter(routed(&app, None));
+    routed(&app, Some(api)).merge(grpc::router(&app))
+}
+
+/// The routes of the table. The one whose tools are calls of the others is given those.
+fn routed(app: &App, others: Option<ApiRouter>) -> Router {
     let mut router = Router::new();
     for route in routes::table() {
         let filter =
             MethodFilter::try_from(route.method.clone()).expect("the table has only methods of RFC 9110");
         let guard = middleware::from_fn_with_state(auth::GuardState { app: app.clone(), route }, auth::guard);
-        router = router.route(route.path, (route.handler)(filter).route_layer(guard));
+        let mut served = (route.handler)(filter).route_layer(guard);
+        if route.operation == routes::MCP {
+            let Some(others) = &others else { continue };
+            served = served.layer(Extension(others.clone()));
+        }
+        router = router.route(route.path, served);
     }
     router
         .fallback(site::answer)
@@ -118,7 +130,6 @@ fn build(app: App) -> Router {
         .layer(middleware::from_fn_with_state(app.clone(), observe::record))
         .layer(middleware::map_response(observe::harden))
         .with_state(app.clone())
-        .merge(grpc::router(&app))
 }
 
 async fn wrong_method(method: Method, OriginalUri(uri): OriginalUri) -> Problem {

@@ -28,7 +28,7 @@ use crate::problem::{Code, Problem};
 use encoding::Coding;
 
 /// The first segments that are no addresses of the page, with all below them.
-const NOT_THE_PAGES: [&str; 6] = ["api", "auth", "livez", "readyz", "metrics", "assets"];
+const NOT_THE_PAGES: [&str; 7] = ["api", "auth", "livez", "mcp", "readyz", "metrics", "assets"];
 const HTML: &str = "text/html; charset=utf-8";
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 const ALLOWED: &str = "GET, HEAD";

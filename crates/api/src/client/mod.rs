@@ -17,6 +17,7 @@ mod page;
 mod people;
 mod products;
 mod profiles;
+mod raw;
 mod secrets;
 mod sse;
 mod topics;
@@ -30,6 +31,7 @@ pub use error::ClientError;
 pub use follow::{Follow, Signal};
 pub use jobs::{Idempotency, JobQuery};
 pub use people::AuditQuery;
+pub use raw::{RawCall, RawMethod};
 use reqwest::Url;
 use serde_json::Value;
 

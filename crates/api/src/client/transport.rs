@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Answer, Client, ClientError};
+use super::{Answer, Client, ClientError, RawCall, RawMethod};
 use crate::wire::Problem;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -98,6 +98,22 @@ impl<'a> Call<'a> {
         self
     }
 
+    /// As somebody else has put it together.
+    pub(super) fn raw(call: &'a RawCall) -> Self {
+        let method = match call.method {
+            RawMethod::Get => Method::GET,
+            RawMethod::Post => Method::POST,
+        };
+        let path: Vec<&str> = call.path.iter().map(String::as_str).collect();
+        let mut raw = Self::new(method, &path).repeatable(call.repeatable);
+        raw.query.clone_from(&call.query);
+        raw.headers.clone_from(&call.headers);
+        match &call.body {
+            Some((kind, bytes)) => raw.bytes(kind, bytes.clone()),
+            None => raw,
+        }
+    }
+
     pub(super) fn repeatable(mut self, repeatable: bool) -> Self {
         self.repeatable = repeatable;
         self
@@ -116,6 +132,16 @@ impl Client {
             waited += wait;
             tokio::time::sleep(wait).await;
         }
+    }
+
+    /// Whatever is answered, as it came; sent again as `ask` does.
+    pub(super) async fn bytes_of(&self, call: Call<'_>) -> Result<Vec<u8>, ClientError> {
+        let once = async || {
+            let response = self.send(&call, Some(call.timeout)).await?;
+            response.bytes().await.map_err(|source| ClientError::unreachable(&self.base, source))
+        };
+        let bytes = once.retry(DELAYS).when(|error| may_repeat(&call, error)).await?;
+        Ok(bytes.to_vec())
     }
 
     /// For answers that are no JSON. Sent once: whoever wants much of something asks again by themselves.

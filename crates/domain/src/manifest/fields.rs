@@ -19,7 +19,8 @@ use crate::{AskPolicy, Capability, CapabilitySet, EngineChoice, FailReason, JobI
 /// Idempotency keys that begin so are made from the items of trackers, and by nobody else.
 pub const TRACKER_KEY: &str = "tracker:";
 
-pub(super) const KEYS: &[&str] = &[
+/// Every key that a manifest may have.
+pub const KEYS: &[&str] = &[
     "name",
     "product",
     "repo",

@@ -21,7 +21,7 @@ use std::fmt;
 
 pub use draft::{Draft, ProfileRef};
 pub use error::{ManifestError, Problem};
-pub use fields::TRACKER_KEY;
+pub use fields::{KEYS, TRACKER_KEY};
 pub use grammar::{is_author, is_branch};
 pub use profile::{PROFILE_NAME_RULE, is_profile_name};
 pub use quantity::parse_duration;

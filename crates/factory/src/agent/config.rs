@@ -8,7 +8,7 @@ use giga_api::client::Trust;
 use giga_domain::FactoryId;
 
 use super::BrokerConnector;
-use crate::engines::{EnginesConfig, Watchdog};
+use crate::engines::{EnginesConfig, ToolServer, Watchdog};
 use crate::sandbox::SandboxConfig;
 use crate::workspace::GitPolicy;
 
@@ -29,6 +29,8 @@ pub struct AgentConfig {
     /// Whether it runs scripts and verify commands. Without them it still runs engines that read prompts.
     pub commands: bool,
     pub git: GitPolicy,
+    /// Tools that jobs are offered about themselves; none without.
+    pub job_tools: Option<ToolServer>,
     /// Where its offers can be read, for the delivery mode `broker`.
     pub broker: Option<Arc<dyn BrokerConnector>>,
     pub watchdog: Watchdog,

@@ -7,17 +7,19 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use giga_api::inside;
 use giga_api::wire::{Check, Checkpoint, PatchRequest, RunReport, Stage};
 use giga_domain::exit::words;
 use giga_domain::{FailReason, limits};
 use parking_lot::Mutex;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::checks::Tail;
 use super::ending::{Ending, RunFailure};
 use super::final_report::{self, Handover, Receipt, plain};
 use super::grant::Grant;
+use super::inside::{JobSocket, Wanted};
 use super::lease::{Held, LeaseKeeper, StopCause};
 use super::log::RunLog;
 use super::meter::Meter;
@@ -203,13 +205,14 @@ impl JobRun<'_> {
 
     async fn engine_and_verify(&self, work: &Work, place: &Place) -> Ending {
         let saving = CancellationToken::new();
+        let (socket, wanted) = self.open_socket().unzip();
         let engine = async {
-            let report = self.engine(work, place).await;
+            let report = self.engine(work, place, socket.as_ref()).await;
             saving.cancel();
             report
         };
         // A checkpoint under way is finished where it can be: a git that is cut off leaves its locks in the mirror.
-        let (report, ()) = tokio::join!(engine, self.save_periodically(place, saving.clone()));
+        let (report, ()) = tokio::join!(engine, self.keep_saving(place, saving.clone(), wanted));
         let report = self.take_elsewhere(work, place, report).await;
         match report.outcome {
             EngineOutcome::Stopped => return self.keeper.stopped(),
@@ -229,7 +232,19 @@ impl JobRun<'_> {
         self.result(work, place, &report, checks).await
     }
 
-    async fn engine(&self, work: &Work, place: &Place) -> EngineReport {
+    /// Where the job can ask this agent for something. It is nothing that a job cannot do without.
+    fn open_socket(&self) -> Option<(JobSocket, mpsc::Receiver<Wanted>)> {
+        self.shared.job_tools.as_ref()?;
+        match JobSocket::open() {
+            Ok(open) => Some(open),
+            Err(error) => {
+                tracing::warn!(job = self.held.job, %error, "the job cannot ask for checkpoints");
+                None
+            }
+        }
+    }
+
+    async fn engine(&self, work: &Work, place: &Place, socket: Option<&JobSocket>) -> EngineReport {
         let mut request = EngineRequest::new(place.path(), work.prompt.clone());
         request.persona.clone_from(&work.persona);
         request.review.clone_from(&work.review);
@@ -238,6 +253,15 @@ impl JobRun<'_> {
         request.usage_before = work.session_usage;
         request.budget = work.budget;
         request.env = resumed(place);
+        if let (Some(tools), Some(_)) = (&self.shared.job_tools, self.job_token()) {
+            let program = tools.program.display().to_string();
+            request.env.push((inside::PROGRAM_VARIABLE.to_owned(), program));
+            request.tool_server = Some(tools.clone());
+        }
+        if let Some(socket) = socket {
+            request.env.push((inside::SOCKET_VARIABLE.to_owned(), socket.path().display().to_string()));
+            request.shown.push(socket.folder().to_owned());
+        }
         if let Err(report) = self.offer(work, place, &mut request).await {
             return *report;
         }
@@ -263,12 +287,12 @@ impl JobRun<'_> {
     ) -> EngineReport {
         request.watchdog = self.shared.watchdog;
         request.home = Some(place.home());
-        request.shown = place.borrowed();
+        request.shown.extend(place.borrowed());
         request.shown.extend(self.shared.ca_cert.clone());
         request.env.extend(self.environment());
         request.redact = self.shared.secrets.iter().cloned().chain(self.job_token()).collect();
         request.secrets = self.secrets.get().map(|secrets| secrets.given.clone()).unwrap_or_default();
-        let (sender, mut events) = tokio::sync::mpsc::channel(256);
+        let (sender, mut events) = mpsc::channel(256);
         let run = engine.run(request, sender, Inbox::closed(), self.keeper.stop.clone());
         let listen = async {
             while let Some(event) = events.recv().await {

@@ -20,6 +20,7 @@ mod final_report;
 mod folder;
 mod grant;
 mod heartbeat;
+mod inside;
 mod intake;
 mod job;
 mod lease;
@@ -50,7 +51,7 @@ use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::engines::{self, Engine, Secret, Watchdog};
+use crate::engines::{self, Engine, Secret, ToolServer, Watchdog};
 use crate::sandbox::{Sandbox, SandboxMode};
 use crate::workspace::Workspace;
 
@@ -90,6 +91,8 @@ struct Shared {
     broker: Option<Arc<dyn BrokerConnector>>,
     /// The certificate by which jobs know the coordinator, where it has one of a private CA.
     ca_cert: Option<PathBuf>,
+    /// What jobs are offered about themselves.
+    job_tools: Option<ToolServer>,
     /// The coordinator has learned of a new capability of this factory.
     new_capabilities: Notify,
     /// There may be merge orders to take.
@@ -159,6 +162,7 @@ pub async fn run_with_ready(
         streams: intake::Streams { url: config.url, token, trust: config.trust },
         broker: config.broker,
         ca_cert,
+        job_tools: config.job_tools,
         new_capabilities: Notify::new(),
         merge_hint: Notify::new(),
         heartbeat_hint: Notify::new(),

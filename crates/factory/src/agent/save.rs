@@ -4,11 +4,16 @@
 
 use std::time::Duration;
 
+use giga_api::inside::Answer;
 use giga_api::wire::{Checkpoint, PatchRequest, RunReport};
 use giga_domain::FailReason;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::ending::Ending;
+use super::final_report::plain;
+use super::inside::{self, Wanted};
 use super::job::{JobRun, Place};
 use crate::workspace::{Saved, WorkspaceError};
 
@@ -16,36 +21,95 @@ use crate::workspace::{Saved, WorkspaceError};
 /// that somebody else needs is not held for it.
 const LAST_PUSH: Duration = Duration::from_secs(10);
 
+/// Each may push a large repository.
+const BETWEEN_REQUESTS: Duration = Duration::from_secs(5);
+
+fn answer(asked: Option<Wanted>, answer: Answer) {
+    if let Some(asked) = asked {
+        // Whoever went away needs none.
+        let _ = asked.answer.send(answer);
+    }
+}
+
+fn too_soon(wait: Duration) -> String {
+    format!("a checkpoint was asked for a moment ago; wait {} s before the next one", wait.as_secs() + 1)
+}
+
 impl JobRun<'_> {
-    /// Saves the work while the engine runs, so that a dead machine loses little.
-    pub(super) async fn save_periodically(&self, place: &Place, until: CancellationToken) {
+    /// Saves the work while the engine runs, so that a dead machine loses little: every few minutes, and when the job asks
+    /// for it.
+    pub(super) async fn keep_saving(
+        &self,
+        place: &Place,
+        until: CancellationToken,
+        wanted: Option<mpsc::Receiver<Wanted>>,
+    ) {
+        // Without anybody who could ask, nobody does.
+        let (_nobody, silence) = mpsc::channel(1);
+        let mut wanted = wanted.unwrap_or(silence);
+        let mut asked_at: Option<Instant> = None;
+        let mut due = Instant::now() + self.shared.checkpoint_every;
         loop {
-            tokio::select! {
+            let asked = tokio::select! {
                 () = until.cancelled() => return,
-                () = tokio::time::sleep(self.shared.checkpoint_every) => {}
-            }
-            self.note_spend(place);
-            let take_and_save = async {
-                self.take_so_far(place).await;
-                self.save(place, "while running").await
+                () = tokio::time::sleep_until(due) => None,
+                Some(asked) = wanted.recv() => Some(asked),
             };
+            if asked.is_some()
+                && let Some(wait) = asked_at.and_then(|at| BETWEEN_REQUESTS.checked_sub(at.elapsed()))
+            {
+                answer(asked, Answer::Refused { reason: too_soon(wait) });
+                continue;
+            }
+            asked_at = asked.as_ref().map(|_| Instant::now()).or(asked_at);
+            due = Instant::now() + self.shared.checkpoint_every;
+            self.note_spend(place);
+            let note = asked.as_ref().map(|asked| plain(&asked.note)).filter(|note| !note.is_empty());
             let saved = tokio::select! {
-                saved = take_and_save => saved,
+                saved = self.save_and_report(place, note) => saved,
                 () = self.stopped_for(LAST_PUSH) => return,
             };
-            let Some(mut checkpoint) = saved else { continue };
-            self.meter.note_session(&mut checkpoint);
-            let checkpoint = self.clean_checkpoint(checkpoint);
-            let patch = PatchRequest {
-                lease_epoch: self.held.epoch,
-                stage: None,
-                checkpoint: Some(checkpoint.clone()),
-            };
-            match self.shared.client.patch_job(&self.held.job, &patch).await {
-                Ok(_) => *self.known.lock() = Some(checkpoint),
-                Err(error) => {
-                    tracing::warn!(job = self.held.job, %error, "the checkpoint could not be reported");
-                }
+            answer(asked, saved);
+        }
+    }
+
+    /// `note` is the job's own, where it asked for this.
+    async fn save_and_report(&self, place: &Place, note: Option<String>) -> Answer {
+        let Place::Repo(folder) = place else {
+            let reason =
+                "the job has no repository, so there is no work to save; keep files with save_artifact";
+            return inside::refused(reason);
+        };
+        self.take_so_far(place).await;
+        let saved = match folder.checkpoint("while running", true).await {
+            Ok(Some(saved)) => self.saved(Ok(Some(saved))),
+            Ok(None) => return Answer::NothingNew {},
+            Err(error) => {
+                let reason = format!("the checkpoint failed: {error}");
+                self.saved(Err(error));
+                return inside::refused(&reason);
+            }
+        };
+        let Some(mut checkpoint) = saved else { return Answer::NothingNew {} };
+        if let Some(note) = note {
+            self.log.note(&format!("checkpoint: {note}"));
+            checkpoint.note = Some(note);
+        }
+        self.meter.note_session(&mut checkpoint);
+        let checkpoint = self.clean_checkpoint(checkpoint);
+        let patch =
+            PatchRequest { lease_epoch: self.held.epoch, stage: None, checkpoint: Some(checkpoint.clone()) };
+        match self.shared.client.patch_job(&self.held.job, &patch).await {
+            Ok(_) => {
+                let commit = checkpoint.commit.clone().unwrap_or_default();
+                *self.known.lock() = Some(checkpoint);
+                Answer::Saved { commit }
+            }
+            Err(error) => {
+                tracing::warn!(job = self.held.job, %error, "the checkpoint could not be reported");
+                inside::refused(&format!(
+                    "it is saved here, but the coordinator does not know of it: {error}"
+                ))
             }
         }
     }

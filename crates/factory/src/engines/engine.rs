@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
 use super::config::UrlPrefix;
+use super::tool_server::ToolServer;
 
 #[async_trait]
 pub trait Engine: Send + Sync + fmt::Debug {
@@ -145,6 +146,8 @@ pub struct EngineRequest {
     pub sessions: Option<PathBuf>,
     /// Shown to a run in a sandbox, read-only: what the work tree borrows from.
     pub shown: Vec<PathBuf>,
+    /// Tools that it can use beside its own. A script finds the program in `GIGA_PROGRAM`.
+    pub tool_server: Option<ToolServer>,
 }
 
 impl EngineRequest {
@@ -170,6 +173,7 @@ impl EngineRequest {
             home: None,
             sessions: None,
             shown: Vec::new(),
+            tool_server: None,
         }
     }
 }

@@ -13,6 +13,7 @@ mod programs;
 mod redact;
 mod remote;
 mod sink;
+mod tool_server;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ pub use engine::{
 pub use prices::Price;
 pub use process::{HostEnvironment, RUN_MARKER, kill_run};
 pub use programs::Program;
+pub use tool_server::ToolServer;
 
 use crate::sandbox::Sandbox;
 use prices::PriceTable;

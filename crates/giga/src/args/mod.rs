@@ -161,6 +161,16 @@ Examples:
 `?` shows the keys of the current view, `/` filters, `:` jumps, `q` quits. With a viewer's token it
 is read-only.")]
     Top,
+    /// Serve the fleet's tools to a coding assistant over MCP, on standard input and output
+    #[command(after_help = "\
+Examples:
+  claude mcp add giga -- giga mcp
+  codex mcp add giga -- giga mcp
+  giga mcp --url https://giga.example.com
+
+Assistants start it themselves; it ends when they close it. It may do what your token may do. Over
+HTTP, a coordinator serves the same tools at /mcp. See docs/mcp.md.")]
+    Mcp(McpArgs),
     /// Submit, watch and manage jobs
     #[command(subcommand)]
     Job(JobCommand),
@@ -297,6 +307,13 @@ Examples:
     Completions { shell: clap_complete::Shell },
     /// Print the version
     Version,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpArgs {
+    /// Serve the tools of the job that this runs in, with the job's own token; engines start it so
+    #[arg(long)]
+    pub(crate) job: bool,
 }
 
 #[derive(Debug, Args)]

@@ -16,6 +16,7 @@ mod fleet;
 mod gc;
 mod inbox;
 mod job;
+mod mcp;
 mod people;
 mod product;
 mod profile;
@@ -42,6 +43,7 @@ pub(crate) async fn run(command: Command, settings: Settings) -> Done {
     match command {
         Command::Web(args) => web::web(args, &context).await,
         Command::Top => top::top(&context).await,
+        Command::Mcp(args) => mcp::mcp(&args, &context).await,
         Command::Job(command) => job::run(command, &context).await,
         Command::Dag(args) => dag::dag(&args.job, &context).await,
         Command::Review(args) => review::review(args, &context).await,

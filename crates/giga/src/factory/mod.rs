@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use giga_domain::FactoryId;
 use giga_factory::agent::{self, AgentConfig, AgentError};
-use giga_factory::engines::Watchdog;
+use giga_factory::engines::{ToolServer, Watchdog};
 use giga_factory::workspace::{GitPolicy, Protocol};
 use tokio_util::sync::CancellationToken;
 
@@ -130,12 +130,25 @@ pub(crate) fn agent_config(settings: &Settings) -> Result<AgentConfig, CliError>
         // Without a URL that it may clone from it would be given jobs that it cannot do.
         can_clone: !git.allowed.is_empty(),
         git,
+        job_tools: Some(job_tools()?),
         broker: match settings.factory_broker()? {
             Some(broker) => Some(broker::connector(broker.value, settings.nats_key()?)),
             None => None,
         },
         take_over: false,
         once: false,
+    })
+}
+
+/// This program serves them, inside the job.
+fn job_tools() -> Result<ToolServer, CliError> {
+    let program = std::env::current_exe()
+        .map_err(|error| CliError::failed(format!("cannot find the giga program: {error}")))?;
+    Ok(ToolServer {
+        name: giga_mcp::SERVER_NAME,
+        program,
+        args: vec!["mcp", "--job"],
+        tools: giga_mcp::job_tool_names().map(str::to_owned).collect(),
     })
 }
 

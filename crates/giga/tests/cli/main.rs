@@ -26,6 +26,7 @@ mod life;
 mod machine;
 mod manifests;
 mod mask;
+mod mcp;
 mod nats;
 mod profile;
 mod python;

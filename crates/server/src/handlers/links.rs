@@ -50,7 +50,7 @@ pub(crate) async fn link(
 }
 
 /// As the caller wrote it; whoever makes up a host gets a link that leads there, and tells it to nobody but itself.
-fn origin(is_https: bool, uri: &Uri, headers: &HeaderMap) -> String {
+pub(super) fn origin(is_https: bool, uri: &Uri, headers: &HeaderMap) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let host = uri.authority().map(axum::http::uri::Authority::as_str).or_else(|| text(HOST.as_str()));
     let scheme = if is_https || text("x-forwarded-proto") == Some("https") { "https" } else { "http" };

@@ -18,6 +18,7 @@ pub(crate) mod holders;
 pub(crate) mod hooks;
 pub(crate) mod jobs;
 pub(crate) mod links;
+pub(crate) mod mcp;
 pub(crate) mod products;
 pub(crate) mod profiles;
 pub(crate) mod secrets;

@@ -16,6 +16,7 @@ use utoipa::openapi::{RefOr, Schema};
 
 pub use crate::problem::Code;
 pub(crate) use fix::call_of;
+pub(crate) use table::mcp::OPERATION as MCP;
 pub use table::table;
 pub(crate) use table::{query, words};
 

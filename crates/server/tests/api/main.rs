@@ -22,6 +22,7 @@ mod limits;
 mod links;
 mod logs;
 mod malformed;
+mod mcp;
 mod merges;
 mod policy;
 mod poll;

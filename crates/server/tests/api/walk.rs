@@ -215,6 +215,8 @@ pub(crate) fn sample(route: &Route, things: &Things) -> Sample {
         "startDeviceSignIn" | "login" | "loginCallback" => ("", None, 404),
         "pollDeviceSignIn" => ("", Some(json!({"deviceCode": "x"})), 404),
         "signOut" => ("", None, 403),
+        // Its tools are walked in `mcp`.
+        "mcp" => ("", Some(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})), 200),
         "renderMarkdown" => ("", Some(json!({"texts": ["**bold**"]})), 200),
         "addWebhook" => ("", Some(json!({"url": "https://example.com/hook", "productId": product})), 201),
         "removeWebhook" => (things.webhook.as_str(), None, 204),

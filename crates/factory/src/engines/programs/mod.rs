@@ -42,6 +42,7 @@ use super::events::{LineEvent, Tally};
 use super::prices::PriceTable;
 use super::process::{self, HostEnvironment, Launch, Run};
 use super::sink::EventSink;
+use super::tool_server::{self, ToolServer};
 use crate::sandbox::{HomeFile, HostRule, Sandbox, View, host_of};
 
 pub(super) use command::Template;
@@ -206,6 +207,15 @@ impl Recipe for Configured {
         self.program.cli().args(call, &ProgramConfig { model, ..self.config.clone() })
     }
 
+    fn offer_tools(
+        &self,
+        server: &ToolServer,
+        scratch: &Path,
+        env: &mut BTreeMap<OsString, OsString>,
+    ) -> std::io::Result<Vec<OsString>> {
+        tool_server::offer(self.program, server, scratch, env)
+    }
+
     fn sign_in(&self) -> SignIn {
         self.program.cli().sign_in()
     }
@@ -274,6 +284,16 @@ pub(super) trait Recipe: fmt::Debug + Send + Sync {
     }
 
     fn args(&self, call: &Call<'_>) -> Result<Vec<OsString>, EngineFailure>;
+
+    /// Tells the program of a server of tools: arguments before its own, and variables.
+    fn offer_tools(
+        &self,
+        _server: &ToolServer,
+        _scratch: &Path,
+        _env: &mut BTreeMap<OsString, OsString>,
+    ) -> std::io::Result<Vec<OsString>> {
+        Ok(Vec::new())
+    }
 
     /// Prints a version, or at least shows that the program runs.
     fn version_args(&self) -> Option<Vec<OsString>> {
@@ -409,13 +429,20 @@ impl ProgramEngine {
             obeys_repository: self.obeys_repository,
             scratch,
         };
-        let args = self.recipe.args(&call)?;
+        let mut env = self.environment(request);
+        let mut args = match &request.tool_server {
+            Some(server) => {
+                let offered = self.recipe.offer_tools(server, scratch, &mut env);
+                offered.map_err(|error| no_scratch(&error))?
+            }
+            None => Vec::new(),
+        };
+        args.extend(self.recipe.args(&call)?);
         let stdin = if self.recipe.reads_stdin() {
             Some(File::open(&prompt_file).map_err(|error| no_scratch(&error))?)
         } else {
             None
         };
-        let mut env = self.environment(request);
         env.insert("GIGA_PROMPT_FILE".into(), prompt_file.into());
         if let Some(review) = &request.review {
             let file = scratch.join("review.md");
@@ -425,6 +452,7 @@ impl ProgramEngine {
         let mut view = view(self.recipe.as_ref(), &self.host, scratch);
         view.read.push(scratch.to_owned());
         view.read.extend(request.shown.iter().cloned());
+        view.read.extend(request.tool_server.iter().map(|server| server.program.clone()));
         view.kept.clone_from(&request.sessions);
         view.secrets.clone_from(&request.secrets);
         if let Some(home) = &request.home {
@@ -529,7 +557,7 @@ fn private_folder(parent: Option<&Path>) -> std::io::Result<TempDir> {
     }
 }
 
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+pub(super) fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = File::create_new(path)?;
     file.write_all(text.as_bytes())
 }

@@ -203,6 +203,7 @@ impl World {
             // Scripts of these tests wait at pipes of the test's own.
             sandbox: SandboxConfig { write: vec![world.to_owned()], ..sandbox() },
             commands: true,
+            job_tools: None,
             git: GitPolicy { repos: Some(world.join("repos")), ..GitPolicy::default() },
             watchdog: Watchdog { kill_grace: Duration::from_millis(500), ..Watchdog::default() },
             checkpoint_every: Duration::from_millis(200),

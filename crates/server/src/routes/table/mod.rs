@@ -5,6 +5,7 @@ mod control;
 mod dag;
 mod effects;
 mod factories;
+pub(crate) mod mcp;
 mod people;
 mod products;
 mod profiles;
@@ -43,6 +44,7 @@ pub fn table() -> &'static [Route] {
             admin_routes(),
             people::people_routes(),
             control::control_routes(),
+            mcp::mcp_routes(),
             state_routes(),
         ]
         .into_iter()
@@ -169,6 +171,7 @@ fn jobs_routes() -> Vec<Route> {
             on(m, jobs::runs)
         })
         .about("Every attempt at the job")
+        .also_from_inside()
         .gives::<wire::RunList>(200, "In order of their epochs"),
         Route::new(
             Method::GET,
@@ -259,6 +262,7 @@ fn work_routes() -> Vec<Route> {
             on(m, work::read_log)
         })
         .about("A piece of the log of a run, the newest one if none is named")
+        .also_from_inside()
         .params(&[
             query("epoch", "The run, by its lease epoch"),
             query("offset", "Where to begin"),
@@ -382,6 +386,7 @@ fn event_routes() -> Vec<Route> {
             |m| on(m, events::of_job),
         )
         .about("The job's history; `seq` runs from 1 without gaps")
+        .also_from_inside()
         .params(&[AFTER, LIMIT])
         .gives::<wire::EventPage>(200, "A page of events"),
         Route::new(
