@@ -19,7 +19,7 @@ use crate::engines::{JobSecret, Secret};
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// It runs elsewhere, where nothing of this machine reaches it.
-const DEVIN: &str = "devin";
+pub(super) const DEVIN: &str = "devin";
 
 #[derive(Debug, Default)]
 pub(super) struct RunSecrets {
@@ -65,6 +65,7 @@ impl RunSecrets {
         let is_secret = |id: &String| self.shown.redact(id) != *id;
         if checkpoint.session_id.as_ref().is_some_and(is_secret) {
             checkpoint.session_id = None;
+            checkpoint.session_engine = None;
             checkpoint.session_spend = None;
         }
         checkpoint.note = checkpoint.note.map(|note| self.shown.redact(&note));

@@ -9,15 +9,27 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use giga_domain::job::BudgetCaps;
-use giga_domain::{FailReason, SecretName, SecretPlace, Usd};
+use giga_domain::{FailReason, SecretName, SecretPlace, Timestamp, Usd};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
+
+use super::login::Login;
 
 #[async_trait]
 pub trait Engine: Send + Sync + fmt::Debug {
     /// As in `engine:<name>`.
     fn name(&self) -> &str;
+
+    /// Whose account it uses.
+    fn login(&self) -> Login {
+        Login::Unneeded
+    }
+
+    /// The model that the operator chose for it.
+    fn model(&self) -> Option<&str> {
+        None
+    }
 
     /// Whether a run could begin now. Spends nothing and changes nothing.
     async fn preflight(&self) -> Preflight;
@@ -172,8 +184,21 @@ pub enum EngineEvent {
     Session { id: String, used_before: Usage },
     /// Of this run so far.
     Usage(Usage),
+    /// The model that works on it, as the engine names it.
+    Model(String),
+    /// How much of its account's windows is used.
+    Windows(Vec<QuotaWindow>),
     /// A note for readers of the log that the engine itself did not print.
     Note(String),
+}
+
+/// What an account may use in a time, as its provider counts it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuotaWindow {
+    /// As the provider calls it, such as `five_hour`.
+    pub name: String,
+    pub used_percent: Option<u8>,
+    pub resets_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -8,6 +8,7 @@ mod detect;
 mod devin;
 mod engine;
 mod events;
+mod login;
 mod prices;
 mod process;
 mod programs;
@@ -20,8 +21,9 @@ pub use config::{CommandConfig, DevinConfig, EnginesConfig, EventFormat, Program
 pub use detect::{Detected, capabilities, detect};
 pub use engine::{
     Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, JobSecret, Preflight,
-    Secret, Stream, Usage, Watchdog,
+    QuotaWindow, Secret, Stream, Usage, Watchdog,
 };
+pub use login::Login;
 pub use prices::Price;
 pub use process::{HostEnvironment, RUN_MARKER, kill_run};
 pub use programs::Program;

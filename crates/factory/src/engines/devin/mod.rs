@@ -9,7 +9,7 @@ mod client;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use giga_domain::{FailReason, Usd};
+use giga_domain::{AccountId, FailReason, Usd};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +19,7 @@ use super::engine::{
     Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Preflight, Secret,
     Stream, Usage,
 };
+use super::login::Login;
 use super::process::{HostEnvironment, overrun};
 use super::sink::EventSink;
 use client::{Client, Session};
@@ -110,6 +111,12 @@ fn is_session(id: &str) -> bool {
 
 #[async_trait]
 impl Engine for Devin {
+    fn login(&self) -> Login {
+        self.key.as_ref().map_or(Login::Unnamed, |key| {
+            Login::Known(AccountId::fingerprint("devin", key.expose().as_bytes()))
+        })
+    }
+
     fn name(&self) -> &'static str {
         "devin"
     }

@@ -22,14 +22,16 @@ const SIGNED_OUT: [&str; 12] = [
     "auth method",
 ];
 
-const BUSY: [&str; 9] = [
+/// A window of the account is used up: it opens again, later than an engine waits by itself.
+const OUT_OF_QUOTA: [&str; 4] =
+    ["usage limit", "usage_limit", "hit your limit", "exceeded your current quota"];
+
+const BUSY: [&str; 7] = [
     "rate limit",
     "rate_limit",
     "ratelimit",
     "too many requests",
     "overloaded",
-    "usage limit",
-    "hit your limit",
     "quota",
     "resource_exhausted",
 ];
@@ -62,10 +64,12 @@ const UNKNOWN_SESSION: [&str; 7] = [
 ];
 
 pub(in super::super) fn classify(message: &str) -> EngineFailure {
-    if names(message, &BUSY, &BUSY_CODES) {
+    if names(message, &OUT_OF_QUOTA, &[]) {
+        EngineFailure::passing(FailReason::OutOfQuota, message)
+    } else if names(message, &BUSY, &BUSY_CODES) {
         EngineFailure::passing(FailReason::Infrastructure, message)
     } else if names(message, &SIGNED_OUT, &["401", "403"]) {
-        EngineFailure::lasting(FailReason::NoEngine, message)
+        EngineFailure::passing(FailReason::SignedOut, message)
     } else if names(message, &NETWORK, &["500", "502", "503", "504"]) {
         EngineFailure::passing(FailReason::Infrastructure, message)
     } else {
@@ -75,7 +79,9 @@ pub(in super::super) fn classify(message: &str) -> EngineFailure {
 
 /// Whether the account refused the run: such a run costs nothing.
 pub(in super::super) fn is_account_refusal(failure: &EngineFailure) -> bool {
-    failure.reason == FailReason::NoEngine || names(&failure.detail, &BUSY, &BUSY_CODES)
+    failure.reason == FailReason::NoEngine
+        || failure.reason.is_of_the_account()
+        || names(&failure.detail, &BUSY, &BUSY_CODES)
 }
 
 fn names(message: &str, phrases: &[&str], codes: &[&str]) -> bool {
