@@ -46,6 +46,7 @@ impl Stub {
             take_over: false,
             cost_usd_per_hour: None,
             delivery: None,
+            accounts: Vec::new(),
         };
         // Known first, then reached by its stream.
         client.heartbeat(&heartbeat).await?;
@@ -101,7 +102,8 @@ async fn serve(args: &FactoryArgs) -> Result<()> {
         // Each on its own: a call that has to be repeated holds up nobody else.
         tokio::spawn(async move {
             let (job, epoch) = (&grant.job_id, epoch(&grant));
-            let start = PatchRequest { lease_epoch: epoch, stage: Some(Stage::Building), checkpoint: None };
+            let start =
+                PatchRequest { lease_epoch: epoch, stage: Some(Stage::Building), ..PatchRequest::default() };
             let report = ReportRequest { lease_epoch: epoch, ..ReportRequest::default() };
             for _ in 0..20 {
                 let started = client.patch_job(job, &start).await;

@@ -142,8 +142,9 @@ impl fmt::Display for EngineChoice {
 #[serde(untagged)]
 enum Written {
     Name(String),
-    One(EnginePick),
+    // Before the map: a list of two names would do for one, too.
     Several(Vec<PickWritten>),
+    One(EnginePick),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -289,7 +290,7 @@ mod tests {
         let taken = taken.choose(&machine).unwrap();
         assert_eq!(taken.engine, "codex");
         let said: Vec<String> = taken.passed_over.iter().map(ToString::to_string).collect();
-        assert_eq!(said, ["gemini is not there", "claude is out of quota until 1970-01-01T00:00:05Z"]);
+        assert_eq!(said, ["gemini is not there", "claude is out of quota until 1970-01-01T00:00:05.000Z"]);
 
         let refused = list(&["claude", "gemini"]).choose(&machine).unwrap_err();
         assert_eq!(refused.len(), 2, "{refused:?}");

@@ -37,6 +37,9 @@ pub struct RunReport {
     /// Where people can look at it, on a forge that has such a thing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<String>,
+    /// The model that worked on it, as the engine named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     #[serde(

@@ -167,8 +167,7 @@ mod tests {
 
     #[test]
     fn weights_are_written_by_name_and_those_left_out_are_the_default() {
-        let text =
-            r#"{"capabilityFit":1.0,"affinity":0.5,"load":1.0,"costFit":0.75,"health":1.0,"starvation":1.5}"#;
+        let text = r#"{"capabilityFit":1.0,"affinity":0.5,"load":1.0,"costFit":0.75,"health":1.0,"engineFit":1.0,"starvation":1.5}"#;
         assert_eq!(serde_json::to_string(&Weights::default()).unwrap(), text);
         let read = |text| serde_json::from_str::<Weights>(text).map_err(|error| error.to_string());
         assert_eq!(read("{}"), Ok(Weights::default()));

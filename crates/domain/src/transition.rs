@@ -38,9 +38,9 @@ pub struct Holder {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HolderAction {
-    /// Which engine the run is done with; said with the start.
-    UseEngine(EngineUse),
     Start,
+    /// The same, saying which engine the run is done with.
+    StartWith(EngineUse),
     Renew {
         lease: Duration,
     },
@@ -219,7 +219,10 @@ pub enum RunChange {
         factory: FactoryId,
     },
     /// What runs it, and with which model where that is known.
-    Engine(EngineUse),
+    Engine {
+        engine: String,
+        model: Option<String>,
+    },
     Start,
     Close {
         outcome: RunOutcome,
@@ -492,18 +495,12 @@ fn hold(
         return Err(fenced(job, holder));
     }
     match action {
-        HolderAction::UseEngine(taken) => {
-            // Said again after a lost reply, it is on record already.
-            if let State::Assigned { .. } = &job.state {
-                next.run.push(RunChange::Engine(taken.clone()));
-                if !taken.passed_over.is_empty() {
-                    next.note(NewEvent::engine_passed_over(&holder.factory, taken));
-                }
-            }
-        }
-        HolderAction::Start => {
+        HolderAction::Start | HolderAction::StartWith(_) => {
             if let State::Assigned { lease } = &job.state {
                 let lease = lease.clone();
+                if let HolderAction::StartWith(taken) = action {
+                    take_engine(next, holder, taken);
+                }
                 next.enter(State::Building { lease }, NewEvent::started(&holder.factory));
                 next.run.push(RunChange::Start);
             }
@@ -587,6 +584,14 @@ fn hold(
         HolderAction::Delivered(seqs) => talk::delivered(next, seqs, now),
     }
     Ok(())
+}
+
+fn take_engine(next: &mut Transition, holder: &Holder, taken: &EngineUse) {
+    let EngineUse { engine, model, passed_over } = taken;
+    next.run.push(RunChange::Engine { engine: engine.clone(), model: model.clone() });
+    if !passed_over.is_empty() {
+        next.note(NewEvent::engine_passed_over(&holder.factory, taken));
+    }
 }
 
 fn job_evict(next: &Transition) -> Option<Evict> {

@@ -11,7 +11,10 @@ use std::time::{Duration, Instant};
 
 use giga_domain::factory::FactoryRepo;
 use giga_domain::job::Concurrency;
-use giga_domain::{CapabilitySet, FactoryId, FactoryState, Health, JobId, Priority, Rev, Timestamp, Usd};
+use giga_domain::{
+    CapabilitySet, EngineChoice, EnginePick, FactoryId, FactoryState, Health, JobId, Priority, Rev,
+    Timestamp, Usd,
+};
 use giga_scheduler::{FactoryView, JobView, Policy, ReadyQueue, Snapshot, explain, plan};
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -194,6 +197,7 @@ impl Workload {
             live: true,
             asks: false,
             capabilities: CapabilitySet::parse(tokens).expect("the tokens above are well formed"),
+            closed: Vec::new(),
             products: Vec::new(),
             repos,
             can_clone: !at.is_multiple_of(10),
@@ -219,6 +223,8 @@ fn shape(at: usize, random: &mut Random) -> JobView {
         &["engine:shell", "has:docker"],
         &["gpu"],
     ];
+    // One shape in three may use either engine.
+    let either = EngineChoice::new(vec![EnginePick::named("claude"), EnginePick::named("codex")]);
     // One shape in forty wants the rare one.
     let need = if at % 40 == 39 { 5 } else { random.below(5) };
     JobView {
@@ -228,6 +234,7 @@ fn shape(at: usize, random: &mut Random) -> JobView {
         priority: Priority::ALL[at / PRODUCTS % Priority::ALL.len()],
         enqueued_at: NOW,
         ready_at: NOW,
+        engine: if at.is_multiple_of(3) { either } else { EngineChoice::ANY },
         capabilities: CapabilitySet::parse(needs[need]).expect("the tokens above are well formed"),
         more_repos: Vec::new(),
         repo: (random.below(3) > 0).then(|| format!("repo-{}", random.below(60))),

@@ -300,7 +300,7 @@ impl Tables {
             RunWrite::Engine { job, epoch, engine, model } => {
                 if let Some(run) = self.runs.get_mut(&(job, epoch)) {
                     run.engine = Some(engine);
-                    run.model = model.or(run.model.take());
+                    run.model = model;
                 }
             }
             RunWrite::Start { job, epoch, at } => {

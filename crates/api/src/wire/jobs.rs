@@ -470,6 +470,9 @@ pub struct RunReport {
     /// Where people can look at it, on a forge that has such a thing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<String>,
+    /// The model that worked on it, as the engine named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -548,6 +551,7 @@ impl From<&domain::RunReport> for RunReport {
             base: report.base.clone(),
             unseen: report.unseen.clone(),
             pull_request: report.pull_request.clone(),
+            model: report.model.clone(),
             tokens: report.tokens,
             cost_usd: report.cost,
             files_changed: report.files_changed,
@@ -581,7 +585,7 @@ impl From<&domain::Run> for Run {
             lease_epoch: run.epoch.0,
             factory_id: run.factory.to_string(),
             engine: run.engine.clone(),
-            model: run.model.clone(),
+            model: run.report.model.clone().or_else(|| run.model.clone()),
             assigned_at: run.assigned_at.to_string(),
             started_at: run.started_at.map(|at| at.to_string()),
             ended_at: run.ended_at.map(|at| at.to_string()),

@@ -10,7 +10,7 @@ use giga_domain::manifest::{
     Dep, Draft, Manifest, ManifestError, Persona, from_json, parse_markdown, suggest,
 };
 use giga_domain::{
-    AskPolicy, CapabilitySet, FailReason, JobId, Permissions, Priority, Timestamp, Usd, limits,
+    AskPolicy, CapabilitySet, EngineChoice, FailReason, JobId, Permissions, Priority, Timestamp, Usd, limits,
 };
 use serde_json::json;
 
@@ -67,7 +67,7 @@ fn the_full_example() {
         product: Some("demo".parse().unwrap()),
         repo: Some("hello".to_owned()),
         more_repos: Vec::new(),
-        engine: Some("shell".to_owned()),
+        engine: EngineChoice::one("shell"),
         script: Some("./fix.sh".to_owned()),
         persona: Some(Persona { name: "coder".to_owned(), version: 3 }),
         capabilities: CapabilitySet::parse(["has:git", "os:linux"]).unwrap(),
@@ -116,7 +116,7 @@ fn everything_but_the_name_has_a_default() {
         product: None,
         repo: None,
         more_repos: Vec::new(),
-        engine: None,
+        engine: EngineChoice::ANY,
         script: None,
         persona: None,
         capabilities: CapabilitySet::new(),
@@ -328,11 +328,22 @@ fn the_spec_is_what_the_scheduler_needs() {
     let dep = JobId::from_parts(Timestamp::from_millis(5), 5);
     let spec = manifest.to_spec(vec![dep], Some(parent));
     assert_eq!(spec.capabilities, CapabilitySet::parse(["engine:claude", "os:linux"]).unwrap());
-    assert_eq!((spec.engine.as_deref(), spec.repo.as_deref()), (Some("claude"), Some("hello")));
+    assert_eq!((spec.engine, spec.repo.as_deref()), (EngineChoice::one("claude"), Some("hello")));
     assert_eq!((spec.deps, spec.parent, spec.priority), (vec![dep], Some(parent), Priority::Low));
+    let several = accepted("name: x\nengine: [{name: claude, model: opus}, codex]").to_spec(Vec::new(), None);
+    assert_eq!(several.capabilities, CapabilitySet::parse(["has:engine-choice"]).unwrap());
+    assert_eq!(several.engine.to_string(), "claude (opus), codex");
+    let model = accepted("name: x\nengine: claude\nmodel: opus").to_spec(Vec::new(), None);
+    assert_eq!(model.capabilities, CapabilitySet::parse(["engine:claude", "has:engine-choice"]).unwrap());
+    let alone = accepted("name: x\nengine: [claude]").to_spec(Vec::new(), None);
+    assert_eq!(
+        alone.capabilities,
+        CapabilitySet::parse(["engine:claude"]).unwrap(),
+        "as older factories know it"
+    );
     let any = accepted("name: x\nengine: any").to_spec(Vec::new(), None);
     let prompts = CapabilitySet::parse(["engine:any"]).unwrap();
-    assert!(any.capabilities == prompts && any.engine.is_none(), "whichever reads prompts");
+    assert!(any.capabilities == prompts && any.engine.is_any(), "whichever reads prompts");
     let longest = format!("name: x\nengine: {}", "e".repeat(64));
     assert_eq!(
         accepted(&longest).to_spec(Vec::new(), None).capabilities.len(),

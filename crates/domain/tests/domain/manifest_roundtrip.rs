@@ -4,7 +4,9 @@ use giga_domain::job::{
     BudgetCaps, Concurrency, DepsMode, FailurePolicy, JobKind, RetryPolicy, ReviewGate, ShipMode,
 };
 use giga_domain::manifest::{Dep, Manifest, Persona, from_json, parse_markdown};
-use giga_domain::{CapabilitySet, FailReason, JobId, Priority, Timestamp, Usd, limits};
+use giga_domain::{
+    CapabilitySet, EngineChoice, EnginePick, FailReason, JobId, Priority, Timestamp, Usd, limits,
+};
 use proptest::prelude::*;
 use proptest::{collection, option, sample};
 
@@ -17,11 +19,16 @@ fn command() -> impl Strategy<Value = String> {
 }
 
 /// The engine and, for the shell, a script.
-fn engine() -> impl Strategy<Value = (Option<String>, Option<String>)> {
+fn engine() -> impl Strategy<Value = (EngineChoice, Option<String>)> {
+    let pick = ("[b-z][a-z0-9-]{0,9}", option::of("[a-z0-9][a-z0-9.:/@-]{0,1}[a-z0-9]"));
+    let picks = collection::btree_map(pick.0, pick.1, 1..4).prop_map(|picks| {
+        let pick = |(name, model)| EnginePick { name, model };
+        EngineChoice::new(picks.into_iter().map(pick).filter(|pick| pick.name != "shell").collect())
+    });
     prop_oneof![
-        Just((None, None)),
-        "[b-z][a-z0-9-]{0,9}".prop_map(|engine| (Some(engine), None)),
-        command().prop_map(|script| (Some("shell".to_owned()), Some(script))),
+        Just((EngineChoice::ANY, None)),
+        picks.prop_map(|engine| (engine, None)),
+        command().prop_map(|script| (EngineChoice::one("shell"), Some(script))),
     ]
 }
 

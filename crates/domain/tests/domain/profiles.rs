@@ -1,7 +1,7 @@
 //! Profiles: what one may say, and how it fills in what a manifest leaves out.
 
 use giga_domain::manifest::{Draft, Manifest, ManifestError, ProfileRef, parse_markdown};
-use giga_domain::{Actor, Profile, ProfileContent, Timestamp, Usd, limits};
+use giga_domain::{Actor, EngineChoice, Profile, ProfileContent, Timestamp, Usd, limits};
 use serde_json::{Map, Value, json};
 
 fn content(front: &str, persona: &str) -> ProfileContent {
@@ -36,14 +36,22 @@ fn refused(front: &str, persona: &str) -> String {
 fn what_is_left_out_is_filled_in_and_what_is_written_stands() {
     let front = "engine: claude\npriority: high\nship: auto\nverify: [cargo test]\nreview: {quorum: 1}\n";
     let silent = filled("persona: coder\n", front);
-    assert_eq!(silent.engine.as_deref(), Some("claude"));
+    assert_eq!(silent.engine, EngineChoice::one("claude"));
     assert_eq!((silent.priority.as_str(), silent.verify.len(), silent.review.quorum), ("high", 1, 1));
     let own = "persona: coder\nengine: codex\npriority: low\nship: manual\nverify: []\nreview: {quorum: 0}\n";
     let spoken = filled(own, front);
-    assert_eq!(spoken.engine.as_deref(), Some("codex"));
+    assert_eq!(spoken.engine, EngineChoice::one("codex"));
     assert_eq!((spoken.priority.as_str(), spoken.verify.len(), spoken.review.quorum), ("low", 0, 0));
     let empty = filled("persona: coder\nengine:\n", front);
-    assert_eq!(empty.engine.as_deref(), Some("claude"), "a key with nothing after it is left out");
+    assert_eq!(empty.engine, EngineChoice::one("claude"), "a key with nothing after it is left out");
+    let front = "engine: claude\nmodel: opus\n";
+    assert_eq!(filled("persona: coder\n", front).engine.to_string(), "claude (opus)");
+    assert_eq!(filled("persona: coder\nmodel: haiku\n", front).engine.to_string(), "claude (haiku)");
+    assert_eq!(
+        filled("persona: coder\nengine: codex\n", front).engine.to_string(),
+        "codex",
+        "it is claude's"
+    );
 }
 
 #[test]

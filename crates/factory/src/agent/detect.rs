@@ -35,6 +35,7 @@ pub(super) async fn machine(sandbox: &Sandbox) -> CapabilitySet {
     let mut found = vec![format!("os:{os}"), format!("arch:{}", std::env::consts::ARCH)];
     found.push(Capability::SEVERAL_REPOS.to_owned());
     found.push(Capability::SECRETS.to_owned());
+    found.push(Capability::ENGINE_CHOICE.to_owned());
     found.extend(
         TOOLS.iter().filter(|tool| on_path(tool, sandbox).is_some()).map(|tool| format!("has:{tool}")),
     );

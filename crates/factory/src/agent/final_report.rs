@@ -5,9 +5,9 @@ use std::time::Duration;
 use giga_api::wire::{Checkpoint, FailRequest, ProblemCode, ReleaseRequest, ReportRequest, Spend};
 use tokio::time::Instant;
 
-use super::Shared;
 use super::ending::Ending;
 use super::lease::{Held, StopCause};
+use super::{Shared, accounts};
 
 /// How long a draining agent tries to release a job while the coordinator does not answer.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,7 +42,8 @@ pub(super) async fn send(shared: &Shared, held: &Held, ending: &Ending, with: &H
         let sent = match ending {
             // The report includes the spend.
             Ending::Succeeded(report) => {
-                let request = ReportRequest { lease_epoch, report: Some((**report).clone()), checkpoint };
+                let report = Some((**report).clone());
+                let request = ReportRequest { lease_epoch, report, checkpoint };
                 shared.client.report(&held.job, &request).await.map(|_| ())
             }
             Ending::Failed(failure) => {
@@ -54,6 +55,9 @@ pub(super) async fn send(shared: &Shared, held: &Held, ending: &Ending, with: &H
                     detail: Some(plain(&failure.detail)),
                     checkpoint,
                     spend,
+                    // The job must not come back before the coordinator knows that the account is closed.
+                    accounts: (failure.reason.is_of_the_account())
+                        .then(|| shared.accounts.reports(&shared.engines, accounts::now())),
                 };
                 shared.client.fail(&request).await.map(|_| ())
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use giga_api::wire::{Checkpoint, ClaimAnswer, RepoCommit, ReviewNote, ReviewVerdict, Spend};
 use giga_domain::id::IdError;
 use giga_domain::job::BudgetCaps;
-use giga_domain::{Epoch, JobId, Timestamp, Usd, manifest};
+use giga_domain::{EngineChoice, EnginePick, Epoch, JobId, Timestamp, Usd, manifest};
 use giga_proto::v1;
 
 /// Where a lease does not say how long it is.
@@ -41,8 +41,8 @@ pub(super) struct Spec {
     pub(super) repo: Option<String>,
     /// Those beside `repo`.
     pub(super) more_repos: Vec<String>,
-    /// `None` means any.
-    pub(super) engine: Option<String>,
+    /// In order of preference.
+    pub(super) engine: EngineChoice,
     pub(super) script: Option<String>,
     pub(super) verify: Vec<String>,
     pub(super) budget: BudgetCaps,
@@ -127,7 +127,14 @@ impl TryFrom<v1::Grant> for Grant {
 
 impl From<v1::Spec> for Spec {
     fn from(spec: v1::Spec) -> Self {
-        let v1::Spec { repo, engine, script, verify, budget, base, more_repos, has_secrets } = spec;
+        let v1::Spec { repo, engine, engines, script, verify, budget, base, more_repos, has_secrets } = spec;
+        let picks: Vec<EnginePick> =
+            engines.into_iter().map(|v1::EnginePick { name, model }| EnginePick { name, model }).collect();
+        // Of an older coordinator only the one name.
+        let engine = match engine {
+            Some(name) if picks.is_empty() => EngineChoice::one(name),
+            _ => EngineChoice::new(picks),
+        };
         let v1::BudgetCaps { usd_micros, tokens, wall_ms } = budget.unwrap_or_default();
         let budget = BudgetCaps { usd: usd_micros.map(Usd::from_micros), tokens, wall_ms };
         Self { repo, more_repos, engine, script, verify, budget, base, has_secrets }
@@ -135,14 +142,23 @@ impl From<v1::Spec> for Spec {
 }
 
 fn read_checkpoint(checkpoint: v1::Checkpoint) -> Checkpoint {
-    let v1::Checkpoint { wip_ref, commit, session_id, session_spend, factory_id, note, repos } = checkpoint;
+    let v1::Checkpoint {
+        wip_ref,
+        commit,
+        session_id,
+        session_engine,
+        session_spend,
+        factory_id,
+        note,
+        repos,
+    } = checkpoint;
     let session_spend = session_spend
         .map(|v1::Spend { usd_micros, tokens }| Spend { usd: Usd::from_micros(usd_micros), tokens });
     let repos = repos
         .into_iter()
         .map(|v1::RepoCommit { repo, commit }| RepoCommit { repo, commit, base: None })
         .collect();
-    Checkpoint { wip_ref, commit, session_id, session_spend, repos, factory_id, note }
+    Checkpoint { wip_ref, commit, session_id, session_engine, session_spend, repos, factory_id, note }
 }
 
 /// Nothing for a verdict that this version does not know.
@@ -177,7 +193,7 @@ mod tests {
             "spentUsd": 0.5, "spentTokens": 7});
         let manifest = json!({"name": "fix", "repos": ["hello", "lib"], "engine": "shell", "script": "make",
             "verify": ["make test", "make lint"], "target": "release/2.1", "secrets": ["KEY"], "budget": {"usd": 1.25, "tokens": 9, "wall": "3s"}});
-        let checkpoint = json!({"wipRef": "giga/wip/1", "commit": "abc", "sessionId": "s", "factoryId": "b",
+        let checkpoint = json!({"wipRef": "giga/wip/1", "commit": "abc", "sessionId": "s", "sessionEngine": "claude", "factoryId": "b",
             "sessionSpend": {"usd": 0.75, "tokens": 11}, "note": "half",
             "repos": [{"repo": "lib", "commit": "abc"}]});
         let review = |verdict: &str, comment: Option<&str>| json!({"reviewer": "ana", "verdict": verdict, "comment": comment, "at": granted, "leaseEpoch": 3});
@@ -212,7 +228,7 @@ mod tests {
             spec: Some(Spec {
                 repo: Some("hello".to_owned()),
                 more_repos: vec!["lib".to_owned()],
-                engine: Some("shell".to_owned()),
+                engine: EngineChoice::one("shell"),
                 script: Some("make".to_owned()),
                 verify: vec!["make test".to_owned(), "make lint".to_owned()],
                 budget: BudgetCaps {
@@ -229,6 +245,7 @@ mod tests {
                 wip_ref: Some("giga/wip/1".to_owned()),
                 commit: Some("abc".to_owned()),
                 session_id: Some("s".to_owned()),
+                session_engine: Some("claude".to_owned()),
                 session_spend: Some(Spend { usd: Usd::from_micros(750_000), tokens: 11 }),
                 repos: vec![RepoCommit { repo: "lib".to_owned(), commit: "abc".to_owned(), base: None }],
                 factory_id: Some("b".to_owned()),
@@ -254,9 +271,12 @@ mod tests {
         bare.job.reviews = Vec::new();
         bare.job.result = None;
         bare.job.persona_md = None;
+        let mut choosy = bare.clone();
+        choosy.job.manifest =
+            Some(json!({"name": "fix", "engine": [{"name": "claude", "model": "opus"}, "codex"]}));
         let mut unreadable = bare.clone();
         unreadable.job.manifest = Some(json!({"name": 7}));
-        for claim in [bare, unreadable] {
+        for claim in [bare, choosy, unreadable] {
             let message = Grant::try_from(grant_message(claim.clone())).unwrap();
             assert_eq!(message, Grant::try_from(claim).unwrap());
         }

@@ -12,7 +12,7 @@ use giga_domain::{Capability, CapabilitySet, limits};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{AgentError, Shared};
+use super::{AgentError, Shared, accounts};
 use crate::workspace::LocalRepo;
 
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -28,7 +28,11 @@ const MOST_WORDS: usize = 64 * 1024;
 /// What the machine has, its repositories included.
 pub(super) fn capabilities(shared: &Shared, repos: &[LocalRepo]) -> CapabilitySet {
     let repos = repos.iter().filter_map(|repo| Capability::repo(&repo.name).ok());
-    shared.capabilities.iter().cloned().chain(repos).collect()
+    // An engine that is signed out would only fail what it is given.
+    let usable = |capability: &&Capability| {
+        capability.as_engine().is_none_or(|engine| !shared.accounts.is_signed_out(engine))
+    };
+    shared.capabilities.iter().filter(usable).cloned().chain(repos).collect()
 }
 
 fn entries(repos: Vec<LocalRepo>) -> Vec<RepoEntry> {
@@ -68,6 +72,7 @@ async fn send(shared: &Shared, take_over: bool) -> Result<(Duration, CapabilityS
         take_over,
         cost_usd_per_hour: None,
         delivery: Some((*shared.delivery.actual.borrow()).into()),
+        accounts: shared.accounts.reports(&shared.engines, accounts::now()),
     };
     let answer = shared.client.heartbeat(&request).await?;
     shared.delivery.want(answer.delivery.into());

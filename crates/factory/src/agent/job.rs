@@ -8,9 +8,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use giga_api::inside;
-use giga_api::wire::{Check, Checkpoint, PatchRequest, RunReport, Stage};
+use giga_api::wire::{self, Check, Checkpoint, EngineNotUsed, PatchRequest, RunReport, Stage};
 use giga_domain::exit::words;
-use giga_domain::{FailReason, limits};
+use giga_domain::{FailReason, NotUsed, PassedOver, Timestamp, limits};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,7 @@ use super::lease::{Held, LeaseKeeper, StopCause};
 use super::log::RunLog;
 use super::meter::Meter;
 use super::secrets::RunSecrets;
-use super::{Shared, lease, plan::Work, remote, save};
+use super::{Shared, accounts, lease, plan::Work, remote, save};
 use crate::engines::{
     Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, Inbox, RUN_MARKER, Secret, Usage,
 };
@@ -140,7 +140,9 @@ pub(super) struct JobRun<'a> {
 
 impl JobRun<'_> {
     async fn work(&self) -> (Ending, Option<Place>) {
-        let work = match Work::of(self.grant, &self.shared.engines) {
+        let engines = &self.shared.engines;
+        let here = self.shared.accounts.here(engines, accounts::now());
+        let work = match Work::of(self.grant, engines, &here) {
             Ok(work) => work,
             Err(failure) => return (Ending::Failed(failure), None),
         };
@@ -148,7 +150,7 @@ impl JobRun<'_> {
             Ok(place) => place,
             Err(ending) => return (ending, None),
         };
-        if let Err(ending) = self.start().await {
+        if let Err(ending) = self.start(&work).await {
             // Nothing was done in it, so there is nothing to keep: a grant that came too late leaves no trace.
             self.clear(place).await;
             return (ending, None);
@@ -193,9 +195,20 @@ impl JobRun<'_> {
         Ok(Place::Repo(Box::new(folder)))
     }
 
-    async fn start(&self) -> Result<(), Ending> {
-        let patch =
-            PatchRequest { lease_epoch: self.held.epoch, stage: Some(Stage::Building), checkpoint: None };
+    async fn start(&self, work: &Work) -> Result<(), Ending> {
+        let now = accounts::now();
+        let engine = work.engine.name();
+        for passed in &work.passed_over {
+            self.log.note(&format!("{passed}; {engine} runs it"));
+        }
+        let patch = PatchRequest {
+            lease_epoch: self.held.epoch,
+            stage: Some(Stage::Building),
+            checkpoint: None,
+            engine: Some(engine.to_owned()),
+            model: work.model.clone().or_else(|| work.engine.model().map(str::to_owned)),
+            passed_over: work.passed_over.iter().map(|passed| passed_over(passed, now)).collect(),
+        };
         match self.shared.client.patch_job(&self.held.job, &patch).await {
             Ok(_) => Ok(()),
             Err(error) if lease::is_final(&error) => Err(Ending::Stopped(StopCause::LeaseLost)),
@@ -218,9 +231,13 @@ impl JobRun<'_> {
             EngineOutcome::Stopped => return self.keeper.stopped(),
             EngineOutcome::Failed(failure) => {
                 self.log.note(&format!("the engine failed: {failure}"));
+                self.shared.accounts.failed(work.engine.name(), &failure, accounts::now());
+                if failure.reason.is_of_the_account() {
+                    self.shared.heartbeat_hint.notify_one();
+                }
                 return Ending::Failed(failure.into());
             }
-            EngineOutcome::Succeeded => {}
+            EngineOutcome::Succeeded => self.shared.accounts.succeeded(work.engine.name()),
         }
         let mut checks = Vec::new();
         for command in &work.verify {
@@ -248,6 +265,7 @@ impl JobRun<'_> {
         let mut request = EngineRequest::new(place.path(), work.prompt.clone());
         request.persona.clone_from(&work.persona);
         request.review.clone_from(&work.review);
+        request.model.clone_from(&work.model);
         request.script.clone_from(&work.script);
         request.resume.clone_from(&work.session);
         request.usage_before = work.session_usage;
@@ -306,8 +324,10 @@ impl JobRun<'_> {
                     EngineEvent::Note(note) => self.log.note(&note),
                     EngineEvent::Session { id, used_before } => {
                         tracing::debug!(job = self.held.job, session = id, "session");
-                        self.meter.session(id, used_before);
+                        self.meter.session(id, engine.name(), used_before);
                     }
+                    EngineEvent::Model(model) => self.meter.worked_with(model),
+                    EngineEvent::Windows(windows) => self.shared.accounts.used(engine.name(), windows),
                     EngineEvent::Usage(usage) => self.meter.used(usage),
                     EngineEvent::Question(_) | EngineEvent::Delivered { .. } => {}
                 }
@@ -375,6 +395,7 @@ impl JobRun<'_> {
         let Usage { tokens, cost } = self.meter.usage();
         let mut report = RunReport {
             summary: engine.summary.as_deref().map(plain),
+            model: self.meter.model().map(|model| plain(&model).chars().take(limits::NAME_CHARS).collect()),
             tokens: (tokens > 0).then_some(tokens),
             cost_usd: cost,
             checks,
@@ -526,6 +547,17 @@ impl JobRun<'_> {
         }
         self.clear(Place::Repo(Box::new(folder))).await;
     }
+}
+
+/// Times as lengths: the coordinator's clock is another one.
+fn passed_over(passed: &PassedOver, now: Timestamp) -> wire::PassedOver {
+    let (reason, until) = match passed.why {
+        NotUsed::Missing => (EngineNotUsed::Missing, None),
+        NotUsed::SignedOut => (EngineNotUsed::SignedOut, None),
+        NotUsed::OutOfQuota { until } => (EngineNotUsed::OutOfQuota, until),
+    };
+    let opens_in_ms = until.and_then(|until| u64::try_from(until.since(now).as_millis()).ok());
+    wire::PassedOver { engine: passed.engine.clone(), reason, opens_in_ms }
 }
 
 /// Whether the folder holds the work of an earlier run: a script may have to go on from it.

@@ -19,6 +19,7 @@ pub(super) struct Meter(Arc<Mutex<Reading>>);
 struct Reading {
     usage: Usage,
     session: Option<Session>,
+    model: Option<String>,
     /// Nothing is added any more.
     ended: bool,
 }
@@ -26,6 +27,7 @@ struct Reading {
 #[derive(Debug)]
 struct Session {
     id: String,
+    engine: String,
     used_before: Usage,
 }
 
@@ -56,8 +58,17 @@ impl Meter {
         SpendNote { usd, tokens: usage.tokens, whole: *ended }
     }
 
-    pub(super) fn session(&self, id: String, used_before: Usage) {
-        self.0.lock().session = Some(Session { id, used_before });
+    pub(super) fn session(&self, id: String, engine: &str, used_before: Usage) {
+        self.0.lock().session = Some(Session { id, engine: engine.to_owned(), used_before });
+    }
+
+    pub(super) fn worked_with(&self, model: String) {
+        self.0.lock().model = Some(model);
+    }
+
+    /// As the engine named it.
+    pub(super) fn model(&self) -> Option<String> {
+        self.0.lock().model.clone()
     }
 
     /// `None` while nothing is known to be used up.
@@ -70,6 +81,7 @@ impl Meter {
         let reading = self.0.lock();
         let Some(session) = &reading.session else { return };
         checkpoint.session_id = Some(session.id.clone());
+        checkpoint.session_engine = Some(session.engine.clone());
         checkpoint.session_spend = Some(spend(plus(session.used_before, reading.usage)));
     }
 }
@@ -96,7 +108,7 @@ mod tests {
     fn a_run_tells_its_own_part_and_its_session_the_whole() {
         let meter = Meter::default();
         assert_eq!(meter.spend(), None);
-        meter.session("s-1".to_owned(), usage(100, 2_000_000));
+        meter.session("s-1".to_owned(), "claude", usage(100, 2_000_000));
         meter.used(usage(10, 500_000));
         assert_eq!(meter.spend(), Some(Spend { usd: Usd::from_micros(500_000), tokens: 10 }));
         let mut checkpoint = Checkpoint { wip_ref: Some("w".to_owned()), ..Checkpoint::default() };

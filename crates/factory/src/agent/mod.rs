@@ -8,6 +8,7 @@
 //! SIGTERM ▶ no new jobs ▶ each job: stop, checkpoint, release ▶ exit
 //! ```
 
+mod accounts;
 mod backoff;
 mod checks;
 mod comments;
@@ -69,6 +70,7 @@ struct Shared {
     workspace: Workspace,
     /// Those that are ready.
     engines: Vec<Arc<dyn Engine>>,
+    accounts: accounts::Accounts,
     /// What the machine has, repositories aside.
     capabilities: CapabilitySet,
     can_clone: bool,
@@ -135,15 +137,18 @@ pub async fn run_with_ready(
         capabilities.insert(capability.clone());
     }
     let usable = all.into_iter().zip(&detected).filter(|(_, found)| found.preflight.is_ready());
+    let engines: Vec<Arc<dyn Engine>> = usable.map(|(engine, _)| engine).collect();
+    let instance = folder::instance_id(&config.base)?;
     let shared = Arc::new(Shared {
         client,
         id: config.id.clone(),
         base: config.base.clone(),
         workspace,
-        engines: usable.map(|(engine, _)| engine).collect(),
+        accounts: accounts::Accounts::new(&engines, &instance),
+        engines,
         capabilities,
         can_clone: config.can_clone,
-        instance: FactoryInstance { id: folder::instance_id(&config.base)?, host: folder::host() },
+        instance: FactoryInstance { id: instance, host: folder::host() },
         replaced: OnceLock::new(),
         seat_limit: config.seats,
         seats: Arc::new(Semaphore::new(config.seats as usize)),
@@ -174,6 +179,7 @@ pub async fn run_with_ready(
     recover::settle_leftovers(&shared).await;
     let beating = tokio::spawn(heartbeat::run(shared.clone(), stop.clone()));
     let sweeping = tokio::spawn(sweep::run(shared.clone(), stop.clone()));
+    let checking = tokio::spawn(accounts::run(shared.clone(), stop.clone()));
     if !stop.is_cancelled() {
         ready();
     }
@@ -194,7 +200,7 @@ pub async fn run_with_ready(
     shared.jobs.close();
     shared.jobs.wait().await;
     stop.cancel();
-    let _ = tokio::join!(beating, sweeping);
+    let _ = tokio::join!(beating, sweeping, checking);
     match shared.replaced.get() {
         Some(by) => Err(AgentError::NameInUse(by.clone())),
         None => taken,

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use giga_api::wire::Job;
+pub(super) use giga_domain::engine::SHELL;
 use giga_domain::job::BudgetCaps;
-use giga_domain::{Checkpoint, Epoch, FailReason, JobId, Spend, Usd};
+use giga_domain::{
+    Checkpoint, EngineChoice, EngineHere, Epoch, FailReason, JobId, NotUsed, PassedOver, Spend, Usd,
+};
 
 use super::comments;
 use super::ending::RunFailure;
 use super::grant::{Grant, Spec};
 use crate::engines::{Engine, Usage};
-
-/// The engine that runs scripts and verify commands.
-pub(super) const SHELL: &str = "shell";
 
 pub(super) struct Work {
     pub(super) job: JobId,
@@ -37,17 +37,25 @@ pub(super) struct Work {
     /// What the session has used up since it began.
     pub(super) session_usage: Usage,
     pub(super) engine: Arc<dyn Engine>,
+    /// Instead of the operator's.
+    pub(super) model: Option<String>,
+    /// Engines that the job prefers to this one.
+    pub(super) passed_over: Vec<PassedOver>,
     /// Runs the verify commands; there where the job has any.
     pub(super) shell: Option<Arc<dyn Engine>>,
 }
 
 impl Work {
-    /// `engines` are those that are ready.
-    pub(super) fn of(grant: &Grant, engines: &[Arc<dyn Engine>]) -> Result<Self, RunFailure> {
+    /// `engines` are those that are ready, and `here` the same with what their accounts allow.
+    pub(super) fn of(
+        grant: &Grant,
+        engines: &[Arc<dyn Engine>],
+        here: &[EngineHere<'_>],
+    ) -> Result<Self, RunFailure> {
         let spec = grant.spec.as_ref().ok_or_else(|| {
             RunFailure::new(FailReason::Infrastructure, "the grant has no manifest that can be read")
         })?;
-        let engine = choose(spec, engines)?;
+        let Taken { engine, model, passed_over } = choose(spec, engines, here)?;
         let shell = named(engines, SHELL);
         if shell.is_none() && !spec.verify.is_empty() {
             let detail = "the job has `verify` commands, and this factory runs no commands";
@@ -57,11 +65,15 @@ impl Work {
             wip_ref: c.wip_ref.clone(),
             commit: c.commit.clone(),
             session_id: c.session_id.clone(),
+            session_engine: c.session_engine.clone(),
             session_spend: c.session_spend.map(|spend| Spend { usd: spend.usd, tokens: spend.tokens }),
             repos: c.repos.iter().cloned().map(Into::into).collect(),
             factory: c.factory_id.as_ref().and_then(|id| id.parse().ok()),
             note: c.note.clone(),
         });
+        // No engine can go on with another one's conversation.
+        let is_own = |c: &&Checkpoint| c.session_engine.as_deref().is_none_or(|own| own == engine.name());
+        let own_session = checkpoint.as_ref().filter(is_own);
         Ok(Self {
             job: grant.job,
             epoch: grant.epoch,
@@ -76,13 +88,12 @@ impl Work {
             has_secrets: spec.has_secrets,
             budget: caps(spec.budget, grant.reserved),
             reserved: grant.reserved,
-            session_usage: checkpoint
-                .as_ref()
-                .and_then(|c| c.session_spend)
-                .map_or_else(Usage::default, usage),
-            session: checkpoint.as_ref().and_then(|c| c.session_id.clone()),
-            checkpoint,
+            session_usage: own_session.and_then(|c| c.session_spend).map_or_else(Usage::default, usage),
+            session: own_session.and_then(|c| c.session_id.clone()),
+            checkpoint: checkpoint.clone(),
             engine,
+            model,
+            passed_over,
             shell,
         })
     }
@@ -111,23 +122,49 @@ pub(super) fn is_script(job: &Job) -> bool {
     }
 }
 
-/// The engine that was asked for; for `any`, the shell where there is a script, otherwise the first that is ready and
-/// reads prompts.
-fn choose(spec: &Spec, engines: &[Arc<dyn Engine>]) -> Result<Arc<dyn Engine>, RunFailure> {
-    let found = match &spec.engine {
-        Some(name) => named(engines, name),
-        None if spec.script.is_some() => named(engines, SHELL),
-        None => engines.iter().find(|engine| engine.name() != SHELL).cloned(),
+struct Taken {
+    engine: Arc<dyn Engine>,
+    model: Option<String>,
+    passed_over: Vec<PassedOver>,
+}
+
+/// The same choice that placed the job here, with what this machine knows by now; a script needs the shell.
+fn choose(spec: &Spec, engines: &[Arc<dyn Engine>], here: &[EngineHere<'_>]) -> Result<Taken, RunFailure> {
+    let script = EngineChoice::one(SHELL);
+    let wanted = if spec.engine.is_any() && spec.script.is_some() { &script } else { &spec.engine };
+    let is_elsewhere = |name| named(engines, name).is_some_and(|engine| engine.elsewhere().is_some());
+    // Elsewhere they would not reach it, and a job that names them does not go there.
+    let usable: Vec<EngineHere<'_>> = here
+        .iter()
+        .filter(|engine| !(spec.has_secrets && wanted.is_any() && is_elsewhere(engine.name)))
+        .copied()
+        .collect();
+    let passed_over = match wanted.choose(&usable) {
+        Ok(chosen) => match named(engines, chosen.engine) {
+            Some(engine) => {
+                let model = chosen.model.map(str::to_owned);
+                return Ok(Taken { engine, model, passed_over: chosen.passed_over });
+            }
+            None => chosen.passed_over,
+        },
+        Err(passed_over) => passed_over,
     };
-    found.ok_or_else(|| {
-        if spec.engine.as_deref() == Some(SHELL) || (spec.engine.is_none() && spec.script.is_some()) {
-            let detail = "this factory runs no scripts: commands are switched off, or it has no shell";
-            return RunFailure::new(FailReason::NoEngine, detail);
-        }
-        let wanted = spec.engine.as_deref().unwrap_or("any engine that reads prompts");
-        RunFailure::new(
-            FailReason::NoEngine,
-            format!("{wanted} is not ready on this machine; `giga doctor` says why"),
-        )
-    })
+    if wanted.has(SHELL) {
+        let detail = "this factory runs no scripts: commands are switched off, or it has no shell";
+        return Err(RunFailure::new(FailReason::NoEngine, detail));
+    }
+    let why: Vec<String> = passed_over.iter().map(ToString::to_string).collect();
+    let is = |reason: fn(NotUsed) -> bool| passed_over.iter().any(|passed| reason(passed.why));
+    if is(|why| matches!(why, NotUsed::OutOfQuota { .. })) {
+        return Err(RunFailure::new(FailReason::OutOfQuota, why.join("; ")));
+    }
+    if is(|why| why == NotUsed::SignedOut) {
+        return Err(RunFailure::new(FailReason::SignedOut, why.join("; ")));
+    }
+    let wanted =
+        if wanted.is_any() { "any engine that reads prompts".to_owned() } else { wanted.to_string() };
+    Err(RunFailure::new(
+        FailReason::NoEngine,
+        format!("{wanted} is not ready on this machine; `giga doctor` says why"),
+    ))
 }

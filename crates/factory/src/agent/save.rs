@@ -97,8 +97,11 @@ impl JobRun<'_> {
         }
         self.meter.note_session(&mut checkpoint);
         let checkpoint = self.clean_checkpoint(checkpoint);
-        let patch =
-            PatchRequest { lease_epoch: self.held.epoch, stage: None, checkpoint: Some(checkpoint.clone()) };
+        let patch = PatchRequest {
+            lease_epoch: self.held.epoch,
+            checkpoint: Some(checkpoint.clone()),
+            ..PatchRequest::default()
+        };
         match self.shared.client.patch_job(&self.held.job, &patch).await {
             Ok(_) => {
                 let commit = checkpoint.commit.clone().unwrap_or_default();
@@ -178,14 +181,20 @@ impl JobRun<'_> {
         let known = self.known.lock().clone();
         let mut checkpoint = saved.or_else(|| known.clone()).unwrap_or_default();
         match ending {
-            Ending::Failed(failure) if failure.reason != FailReason::Infrastructure => {
+            Ending::Failed(failure) if !leaves_the_session_whole(failure.reason) => {
                 checkpoint.session_id = None;
+                checkpoint.session_engine = None;
                 checkpoint.session_spend = None;
             }
             _ => self.meter.note_session(&mut checkpoint),
         }
         Some(self.clean_checkpoint(checkpoint)).filter(|checkpoint| *checkpoint != known.unwrap_or_default())
     }
+}
+
+/// Whether nothing was wrong with the conversation itself.
+fn leaves_the_session_whole(reason: FailReason) -> bool {
+    reason == FailReason::Infrastructure || reason.is_of_the_account()
 }
 
 /// Where the next run goes on when a reviewer asks for changes.

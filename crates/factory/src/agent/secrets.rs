@@ -62,6 +62,7 @@ impl RunSecrets {
         let is_secret = |id: &String| self.shown.redact(id) != *id;
         if checkpoint.session_id.as_ref().is_some_and(is_secret) {
             checkpoint.session_id = None;
+            checkpoint.session_engine = None;
             checkpoint.session_spend = None;
         }
         checkpoint.note = checkpoint.note.map(|note| self.shown.redact(&note));

@@ -9,18 +9,29 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use giga_domain::job::BudgetCaps;
-use giga_domain::{FailReason, Permissions, QuestionKind, SecretName, SecretPlace, Usd};
+use giga_domain::{FailReason, Permissions, QuestionKind, SecretName, SecretPlace, Timestamp, Usd};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
 use super::config::UrlPrefix;
+use super::login::Login;
 use super::tool_server::ToolServer;
 
 #[async_trait]
 pub trait Engine: Send + Sync + fmt::Debug {
     /// As in `engine:<name>`.
     fn name(&self) -> &str;
+
+    /// Whose account it uses.
+    fn login(&self) -> Login {
+        Login::Unneeded
+    }
+
+    /// The model that the operator chose for it.
+    fn model(&self) -> Option<&str> {
+        None
+    }
 
     /// Of an engine that works on other machines: the repositories that it reaches, by the beginnings of their URLs; none means
     /// all that are on the network. It gets its work, and leaves it, on branches of [`EngineRequest::repositories`].
@@ -264,12 +275,25 @@ pub enum EngineEvent {
     Session { id: String, used_before: Usage },
     /// Of this run so far.
     Usage(Usage),
+    /// The model that works on it, as the engine names it.
+    Model(String),
+    /// How much of its account's windows is used.
+    Windows(Vec<QuotaWindow>),
     /// A note for readers of the log that the engine itself did not print.
     Note(String),
     /// The engine waits for an answer, which comes into its inbox.
     Question(Question),
     /// The engine has taken this [`Input`]: it is not given to it again.
     Delivered { seq: u64 },
+}
+
+/// What an account may use in a time, as its provider counts it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuotaWindow {
+    /// As the provider calls it, such as `five_hour`.
+    pub name: String,
+    pub used_percent: Option<u8>,
+    pub resets_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -7,6 +7,7 @@ mod config;
 mod detect;
 mod engine;
 mod events;
+mod login;
 mod prices;
 mod process;
 mod programs;
@@ -23,8 +24,9 @@ pub use config::{
 pub use detect::{Detected, capabilities, detect};
 pub use engine::{
     Answer, Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, Input,
-    JobSecret, Preflight, Question, RemoteRepository, Secret, Stream, Usage, Watchdog,
+    JobSecret, Preflight, Question, QuotaWindow, RemoteRepository, Secret, Stream, Usage, Watchdog,
 };
+pub use login::Login;
 pub use prices::Price;
 pub use process::{HostEnvironment, RUN_MARKER, kill_run};
 pub use programs::Program;

@@ -136,10 +136,11 @@ pub(crate) async fn patch(
     JsonBody(request): JsonBody<wire::PatchRequest>,
 ) -> Answer<Response> {
     let id = path.id()?;
+    let engine = accounts::engine_use(&request, app.coordinator.store_time())?;
     let stage = request.stage.map(|stage| from_stage(stage.into())).transpose()?;
-    let engine = accounts::engine_use(&request, app.coordinator.store_time())?.map(HolderAction::UseEngine);
+    let stage = engine.map(HolderAction::StartWith).or(stage);
     let checkpoint = checkpoint(request.checkpoint)?.map(HolderAction::Checkpoint);
-    let actions: Vec<HolderAction> = checkpoint.into_iter().chain(engine).chain(stage).collect();
+    let actions: Vec<HolderAction> = checkpoint.into_iter().chain(stage).collect();
     if actions.is_empty() {
         return Err(Problem::field("body", "it changes nothing: give `stage`, `checkpoint` or both"));
     }
@@ -327,6 +328,7 @@ fn checkpoint(given: Option<wire::Checkpoint>) -> Answer<Option<Checkpoint>> {
 
 fn run_report(given: wire::RunReport) -> Answer<RunReport> {
     check::optional_text("report.summary", given.summary.as_ref(), limits::REASON_CHARS)?;
+    check::optional_text("report.model", given.model.as_ref(), limits::NAME_CHARS)?;
     check::optional_text("report.branch", given.branch.as_ref(), REF_CHARS)?;
     check::optional_text("report.commit", given.commit.as_ref(), REF_CHARS)?;
     check::optional_text("report.base", given.base.as_ref(), REF_CHARS)?;
@@ -344,6 +346,7 @@ fn run_report(given: wire::RunReport) -> Answer<RunReport> {
         base: given.base,
         unseen: given.unseen,
         pull_request: given.pull_request,
+        model: given.model,
         tokens: given.tokens,
         cost,
         files_changed: given.files_changed,

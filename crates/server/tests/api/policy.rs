@@ -149,7 +149,7 @@ async fn a_child_from_inside_has_no_more_than_its_parent() {
 
     let made = give(json!({"name": "part", "repo": "app", "budget": {"usd": 1}})).gives(201).await.json();
     let child = world.job(made["jobs"][0]["job"]["id"].as_str().unwrap().parse().unwrap()).await.spec;
-    assert_eq!((child.engine.as_deref(), child.target.as_deref()), (Some("codex"), Some("next")));
+    assert_eq!((child.engine.to_string().as_str(), child.target.as_deref()), ("codex", Some("next")));
     let needed: Vec<&str> = child.capabilities.iter().map(giga_domain::Capability::as_str).collect();
     assert_eq!(
         needed,

@@ -53,6 +53,7 @@ fn run(epoch: u64, outcome: RunOutcome) -> Run {
         epoch: Epoch(epoch),
         factory: "f1".parse().unwrap(),
         engine: None,
+        model: None,
         assigned_at: at(0),
         started_at: None,
         ended_at: None,

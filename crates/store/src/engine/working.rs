@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use giga_domain::token::TokenRecord;
 use giga_domain::transition::RunChange;
 use giga_domain::{
-    Actor, Artifact, ArtifactKey, Command, DispatchSeq, EngineUse, EventSeq, Factory, FactoryId, Job, JobId,
-    Leadership, NewEvent, Offer, ProductId, RequestId, Run, RunOutcome, RunReport, Timestamp, TokenId,
-    Transition, transition,
+    Actor, Artifact, ArtifactKey, Command, DispatchSeq, EventSeq, Factory, FactoryId, Job, JobId, Leadership,
+    NewEvent, Offer, ProductId, RequestId, Run, RunOutcome, RunReport, Timestamp, TokenId, Transition,
+    transition,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{NewJob, Waiting};
@@ -180,7 +180,7 @@ impl Working {
                 report: RunReport::default(),
             }),
             // A run is named by the epoch that was granted, which a requeue has raised by now.
-            RunChange::Engine(EngineUse { engine, model, .. }) => {
+            RunChange::Engine { engine, model } => {
                 RunWrite::Engine { job: before.id, epoch: before.epoch, engine, model }
             }
             RunChange::Start => RunWrite::Start { job: before.id, epoch: before.epoch, at },

@@ -131,7 +131,7 @@ impl RunRows {
                 RunWrite::Engine { job, epoch, engine, model } => {
                     let run = runs.entry((job, epoch)).or_default();
                     run.engine = Some(engine);
-                    run.model = model.or(run.model.take());
+                    run.model = model;
                 }
                 RunWrite::Start { job, epoch, at } => {
                     runs.entry((job, epoch)).or_default().started_at = Some(at);

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use giga_domain::factory::FactoryScope;
+use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::job::Concurrency;
 use giga_domain::{
-    CapabilitySet, DispatchSeq, Epoch, EventKind, FactoryId, FactoryState, HolderAction, JobId, Lease, Rev,
-    RunOutcome, Spend, Stage, State, Usd,
+    CapabilitySet, DispatchSeq, EngineChoice, EnginePick, Epoch, EventKind, FactoryId, FactoryState,
+    HolderAction, JobId, Lease, Rev, RunOutcome, Spend, Stage, State, Usd,
 };
-use giga_ports::store::{Claim, Claimed, Deregister, Lost, NewJob, SetFactoryState};
+use giga_ports::store::{Advertise, Claim, Claimed, Deregister, Lost, NewJob, SetFactoryState};
 
 use super::World;
 use super::world::{LEASE, factory, granted, holder, product, user};
@@ -23,7 +23,7 @@ fn not_allowed(claimed: &Claimed) -> bool {
 
 pub async fn grants_lease_epoch_and_run(world: &World) {
     let mac = world.factory("mac-1").await;
-    let queued = world.submitted(|spec| spec.engine = Some("shell".to_owned())).await;
+    let queued = world.submitted(|spec| spec.engine = EngineChoice::one("shell")).await;
     world.advance(Duration::from_secs(5));
     let claim = world.claim_of(queued.id, &mac);
     let job = granted(world.store.claim(claim.clone()).await.unwrap());
@@ -47,6 +47,25 @@ pub async fn grants_lease_epoch_and_run(world: &World) {
     assert_eq!((world.count(Stage::Queued).await, world.count(Stage::Assigned).await), (0, 1));
     let last = world.events(job.id).await.pop().unwrap();
     assert_eq!((last.kind, last.to), (EventKind::Assigned, Some(Stage::Assigned)));
+}
+
+pub async fn one_of_several_engines_is_enough(world: &World) {
+    let several = |spec: &mut giga_domain::JobSpec| {
+        spec.engine = EngineChoice::new(vec![EnginePick::named("claude"), EnginePick::named("codex")]);
+    };
+    let [none, one] = ["linux-1", "mac-1"].map(|name| world.factory(name));
+    let (none, one) = (none.await, one.await);
+    for (factory, token) in [(&none, "engine:gemini"), (&one, "engine:codex")] {
+        let capabilities = CapabilitySet::parse([token]).unwrap();
+        let advertised = Advertised { capabilities, seat_limit: 4, ..Advertised::default() };
+        world.store.advertise(Advertise { factory: factory.clone(), advertised }).await.unwrap();
+    }
+    let job = world.submitted(several).await;
+    assert_eq!(world.job(job.id).await.spec, job.spec, "as it was written");
+    assert!(not_allowed(&world.claim(job.id, &none).await));
+    let held = world.granted(job.id, &one).await;
+    let run = world.store.read().runs(held.id).await.unwrap().pop().unwrap();
+    assert_eq!(run.engine, None, "nobody has said yet which it is");
 }
 
 pub async fn a_repeated_request_gets_the_same_grant(world: &World) {

@@ -90,6 +90,17 @@ fn everything() -> Advertised {
         health: Health::Degraded,
         delivery: Some(Delivery::Broker),
         cost_per_hour: Some(Usd::from_micros(1_500_000)),
+        accounts: vec![giga_domain::Account {
+            engine: "claude".to_owned(),
+            account: "3f9a0c1b77de".parse().unwrap(),
+            state: giga_domain::AccountState::OutOfQuota,
+            until: Some(Timestamp::from_millis(5_000)),
+            windows: vec![giga_domain::AccountWindow {
+                name: "five_hour".to_owned(),
+                used_percent: Some(100),
+                resets_at: Some(Timestamp::from_millis(5_000)),
+            }],
+        }],
     }
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use giga_domain::job::{ReviewGate, ShipMode};
 use giga_domain::{
-    Check, Checkpoint, Epoch, EventKind, FactoryId, FailReason, Failure, HolderAction, Job, Refusal,
-    RepoCommit, Run, RunOutcome, RunReport, Setback, Stage, State, Usd,
+    Check, Checkpoint, EngineUse, Epoch, EventKind, FactoryId, FailReason, Failure, Holder, HolderAction,
+    Job, NotUsed, PassedOver, Refusal, RepoCommit, Run, RunOutcome, RunReport, Setback, Stage, State, Usd,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{Claimed, ExpireLeases};
@@ -26,6 +26,7 @@ fn saved(note: &str) -> Checkpoint {
         wip_ref: Some("refs/giga/wip/1".to_owned()),
         commit: Some("0123abc".to_owned()),
         session_id: Some("session-7".to_owned()),
+        session_engine: Some("claude".to_owned()),
         session_spend: Some(giga_domain::Spend { usd: Usd::from_micros(1_500_000), tokens: 12 }),
         repos: vec![repo_commit()],
         factory: Some("mac-1".parse().unwrap()),
@@ -47,6 +48,52 @@ pub async fn start_builds_once(world: &World) {
     world.advance(Duration::from_secs(3));
     assert_eq!(world.hold(job.id, &holder, [HolderAction::Start]).await.unwrap(), job);
     assert_eq!(world.snapshot(job.id).await, before, "a repeated start is no second start");
+}
+
+pub async fn what_runs_it_is_on_record(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let (assigned, holder) = world.assigned(&mac, |_| ()).await;
+    let until = Some(world.now().plus(Duration::from_mins(5)));
+    let taken = EngineUse {
+        engine: "codex".to_owned(),
+        model: Some("o5".to_owned()),
+        passed_over: vec![PassedOver::new("claude", NotUsed::OutOfQuota { until })],
+    };
+    let start = [HolderAction::StartWith(taken)];
+    let job = world.hold(assigned.id, &holder, start.clone()).await.unwrap();
+    let run = last_run(world, &job).await;
+    assert_eq!((run.engine.as_deref(), run.model.as_deref()), (Some("codex"), Some("o5")));
+    let kinds: Vec<EventKind> = world.events(job.id).await.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds[kinds.len() - 2..], [EventKind::EnginePassedOver, EventKind::Started]);
+    let before = world.snapshot(job.id).await;
+    world.hold(job.id, &holder, start).await.unwrap();
+    assert_eq!(world.snapshot(job.id).await, before, "it is said once");
+
+    let report = RunReport { model: Some("o5-2026-11".to_owned()), ..RunReport::default() };
+    let job = world.hold(job.id, &holder, [HolderAction::Report(report.clone())]).await.unwrap();
+    let run = last_run(world, &job).await;
+    assert_eq!((run.engine.as_deref(), run.model.as_deref()), (Some("codex"), Some("o5")));
+    assert_eq!(run.report, report);
+}
+
+pub async fn a_closed_account_uses_no_attempt(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let submitted = world.submitted(|spec| spec.retry.max = 0).await;
+    let mut pauses = Vec::new();
+    for reason in [FailReason::OutOfQuota, FailReason::SignedOut, FailReason::OutOfQuota] {
+        let job = world.granted(submitted.id, &mac).await;
+        let holder = Holder { factory: mac.clone(), epoch: job.epoch };
+        let failure = Failure { reason, detail: None };
+        let failed = HolderAction::Fail { failure: failure.clone(), retryable: false };
+        let queued = world.hold(job.id, &holder, [HolderAction::Start, failed]).await.unwrap();
+        assert_eq!((queued.attempts, queued.stage()), (0, Stage::Queued), "{reason}");
+        assert_eq!(queued.setback, Some(Setback { failure: failure.clone(), unfit: Vec::new() }));
+        assert_eq!(last_run(world, &queued).await.outcome, RunOutcome::Failed { failure });
+        let State::Queued { ready_at, .. } = queued.state else { unreachable!("it is queued") };
+        pauses.push(ready_at.since(world.now()));
+        world.advance(Duration::from_mins(10));
+    }
+    assert!(pauses[0].is_zero() && !pauses[1].is_zero(), "the first one moves at once: {pauses:?}");
 }
 
 pub async fn why_it_is_tried_again_is_kept(world: &World) {
@@ -145,6 +192,7 @@ async fn reported(world: &World, factory: &FactoryId, quorum: u32, ship: ShipMod
         commit: Some("0123abc".to_owned()),
         base: Some("fedc".to_owned()),
         unseen: Some("2 binary files".to_owned()),
+        model: Some("opus".to_owned()),
         pull_request: Some("https://forge.example/hello/pull/7".to_owned()),
         tokens: Some(12_000),
         cost: Some(Usd::from_micros(250_000)),

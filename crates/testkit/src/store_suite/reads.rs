@@ -294,7 +294,10 @@ pub async fn a_spec_comes_back_whole(world: &World) {
         priority: Priority::Critical,
         repo: Some("hello".to_owned()),
         more_repos: vec!["lib".to_owned()],
-        engine: Some("shell".to_owned()),
+        engine: giga_domain::EngineChoice::new(vec![
+            giga_domain::EnginePick { name: "claude".to_owned(), model: Some("opus".to_owned()) },
+            giga_domain::EnginePick::named("codex"),
+        ]),
         capabilities: CapabilitySet::parse(["os:linux", "engine:shell"]).unwrap(),
         deps: vec![dep],
         deps_mode: DepsMode::Any,

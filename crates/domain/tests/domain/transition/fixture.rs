@@ -28,7 +28,7 @@ pub(crate) fn spec() -> JobSpec {
         priority: Priority::Normal,
         repo: None,
         more_repos: Vec::new(),
-        engine: None,
+        engine: giga_domain::EngineChoice::ANY,
         capabilities: CapabilitySet::new(),
         deps: Vec::new(),
         deps_mode: DepsMode::All,

@@ -7,9 +7,9 @@ use std::time::Duration;
 use giga_domain::job::{MergeCandidate, MergeFeedback, RetryPolicy, ReviewGate, ShipMode};
 use giga_domain::transition::{Deps, ParentEnd, Relations, RunChange, Tally};
 use giga_domain::{
-    ChargeHow, Checkpoint, Command, Epoch, Evict, FailReason, Holder, HolderAction, Job, JobId, JobKind,
-    MergeAction, MergeOutcome, MergeState, OperatorAction, Refusal, RequestChange, RequestNews, Rev, Stage,
-    State, Timestamp, Transition, Usd, Verdict, transition,
+    ChargeHow, Checkpoint, Command, EngineUse, Epoch, Evict, FailReason, Failure, Holder, HolderAction, Job,
+    JobId, JobKind, MergeAction, MergeOutcome, MergeState, NotUsed, OperatorAction, PassedOver, Refusal,
+    RequestChange, RequestNews, Rev, Stage, State, Timestamp, Transition, Usd, Verdict, transition,
 };
 use proptest::prelude::*;
 use proptest::{collection, sample};
@@ -106,6 +106,8 @@ fn who() -> impl Strategy<Value = &'static str> {
 fn action() -> impl Strategy<Value = HolderAction> {
     prop_oneof![
         4 => Just(HolderAction::Start),
+        1 => "[ab]".prop_map(|engine| HolderAction::StartWith(engine_use(engine))),
+        1 => Just(out_of_quota()),
         1 => (0u64..60).prop_map(|secs| HolderAction::Renew { lease: Duration::from_secs(secs) }),
         2 => (0..3_000i64).prop_map(spend),
         1 => "[ab]".prop_map(|at| HolderAction::Checkpoint(Checkpoint { commit: Some(at), ..Checkpoint::default() })),
@@ -115,6 +117,18 @@ fn action() -> impl Strategy<Value = HolderAction> {
         1 => Just(HolderAction::Release { checkpoint: Some(checkpoint()) }),
         1 => prop_oneof![Just(ask("a")), (1..4u64).prop_map(|seq| HolderAction::Delivered(vec![seq]))],
     ]
+}
+
+/// Sometimes in place of another one.
+fn engine_use(engine: String) -> EngineUse {
+    let missing = PassedOver::new("claude", NotUsed::Missing);
+    let passed_over = if engine == "a" { vec![missing] } else { Vec::new() };
+    EngineUse { engine, model: None, passed_over }
+}
+
+fn out_of_quota() -> HolderAction {
+    let failure = Failure { reason: FailReason::OutOfQuota, detail: None };
+    HolderAction::Fail { failure, retryable: true }
 }
 
 /// Each kind of action at most once, as the routes put them together.

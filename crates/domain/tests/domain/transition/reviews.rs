@@ -88,7 +88,13 @@ fn changes_are_made_where_the_last_run_stopped() {
     // It succeeded on its last one.
     job.attempts = job.spec.retry.max;
     let spent = Some(spent(12, 3));
-    let old = Checkpoint { session_id: Some("s-1".to_owned()), session_spend: spent, ..checkpoint() };
+    let claude = Some("claude".to_owned());
+    let old = Checkpoint {
+        session_id: Some("s-1".to_owned()),
+        session_engine: claude.clone(),
+        session_spend: spent,
+        ..checkpoint()
+    };
     job.checkpoint = Some(old);
     job.last_factory = Some(factory("a"));
     let queued = after(&job, &judge(Verdict::RequestChanges, "ana", "name it better"));
@@ -96,6 +102,7 @@ fn changes_are_made_where_the_last_run_stopped() {
         wip_ref: Some("giga/1/7".to_owned()),
         commit: Some("0123abc".to_owned()),
         session_id: Some("s-1".to_owned()),
+        session_engine: claude,
         repos: Vec::new(),
         factory: None,
         note: None,

@@ -10,7 +10,7 @@ use giga_domain::Usd;
 use serde_json::Value;
 
 use super::config::EventFormat;
-use super::engine::EngineFailure;
+use super::engine::{EngineFailure, QuotaWindow};
 use super::prices::Tokens;
 
 pub(super) use errors::{classify, is_account_refusal, names_an_unknown_session};
@@ -21,6 +21,8 @@ pub(super) use tally::{Exit, Tally};
 pub(super) enum LineEvent {
     Session(String),
     Model(String),
+    /// What is used of a window of the account.
+    Window(QuotaWindow),
     /// Work goes on: whatever looked like the end before was not.
     Began,
     /// The model has answered something: what follows is no failure to reach it.

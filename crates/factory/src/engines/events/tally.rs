@@ -90,7 +90,11 @@ impl Tally {
                     self.session = Some(id);
                 }
             }
-            LineEvent::Model(model) => self.model = Some(model),
+            LineEvent::Model(model) => {
+                changes.push(EngineEvent::Model(model.clone()));
+                self.model = Some(model);
+            }
+            LineEvent::Window(window) => changes.push(EngineEvent::Windows(vec![window])),
             LineEvent::Began => (self.ended, self.open) = (None, true),
             LineEvent::Answered => self.answered = true,
             LineEvent::Message { id, tokens } => {

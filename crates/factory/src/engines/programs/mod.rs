@@ -39,6 +39,7 @@ use super::engine::{
     Preflight, Secret, Usage,
 };
 use super::events::{LineEvent, Tally};
+use super::login::{self, Login};
 use super::prices::PriceTable;
 use super::process::{self, HostEnvironment, Launch, Run};
 use super::sink::EventSink;
@@ -349,6 +350,14 @@ impl Engine for ProgramEngine {
         self.recipe.name()
     }
 
+    fn login(&self) -> Login {
+        login::of(self.recipe.as_ref(), &self.host)
+    }
+
+    fn model(&self) -> Option<&str> {
+        self.recipe.model()
+    }
+
     async fn preflight(&self) -> Preflight {
         preflight::preflight(self.recipe.as_ref(), &self.host, &self.sandbox).await
     }
@@ -503,16 +512,21 @@ impl ProgramEngine {
 
     /// What the engine is given and must not print: keys by their variables' names.
     fn secrets(&self, request: &EngineRequest) -> Vec<Secret> {
-        const SECRET_NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
         let variables = self.recipe.variables();
         let passed = variables.iter().filter_map(|name| Some((*name, self.host.get(name)?.to_str()?)));
         let own = request.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         passed
             .chain(own)
-            .filter(|(name, _)| SECRET_NAMES.iter().any(|word| name.to_uppercase().contains(word)))
+            .filter(|(name, _)| holds_a_secret(name))
             .map(|(_, value)| Secret::new(value))
             .collect()
     }
+}
+
+/// Whether a variable of this name is one that must not be shown.
+pub(super) fn holds_a_secret(name: &str) -> bool {
+    const SECRET_NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+    SECRET_NAMES.iter().any(|word| name.to_uppercase().contains(word))
 }
 
 /// What a program is shown whenever it runs, with a home in this folder.

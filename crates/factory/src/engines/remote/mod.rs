@@ -11,7 +11,7 @@ mod devin;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use giga_domain::{FailReason, QuestionKind, Usd};
+use giga_domain::{AccountId, FailReason, QuestionKind, Usd};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +21,7 @@ use super::engine::{
     Answer, Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, Input,
     Preflight, Question, Secret, Stream, Usage,
 };
+use super::login::Login;
 use super::process::{HostEnvironment, RUN_MARKER, overrun};
 use super::sink::EventSink;
 use api::{Api, NewSession, Seen, Session, State, is_session};
@@ -204,6 +205,12 @@ async fn resume(api: &dyn Api, id: &str, text: &str) -> Result<Option<Seen>, Eng
 
 #[async_trait]
 impl Engine for RemoteEngine {
+    fn login(&self) -> Login {
+        self.key.as_ref().map_or(Login::Unnamed, |key| {
+            Login::Known(AccountId::fingerprint(&self.name, key.expose().as_bytes()))
+        })
+    }
+
     fn name(&self) -> &str {
         &self.name
     }

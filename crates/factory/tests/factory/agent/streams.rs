@@ -125,6 +125,7 @@ impl Scene {
                     take_over: false,
                     cost_usd_per_hour: None,
                     delivery: Some(Delivery::Stream.into()),
+                    accounts: Vec::new(),
                 };
                 client.heartbeat(&beat).await.unwrap();
                 let request = ClaimRequest {

@@ -90,8 +90,8 @@ fn moves_money(actions: &[HolderAction]) -> bool {
         | HolderAction::Report(_)
         | HolderAction::Fail { .. }
         | HolderAction::Release { .. } => true,
-        HolderAction::UseEngine(_)
-        | HolderAction::Start
+        HolderAction::Start
+        | HolderAction::StartWith(_)
         | HolderAction::Renew { .. }
         | HolderAction::Checkpoint(_)
         | HolderAction::Ask(_)

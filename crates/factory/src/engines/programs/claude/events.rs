@@ -2,10 +2,10 @@
 //!
 //! Never trusts `subtype` alone: without an account the result says `success` and `is_error` together.
 
-use giga_domain::FailReason;
+use giga_domain::{FailReason, Timestamp};
 use serde_json::Value;
 
-use crate::engines::engine::EngineFailure;
+use crate::engines::engine::{EngineFailure, QuotaWindow};
 use crate::engines::events::{LineEvent, classify, count, dollars, text};
 use crate::engines::prices::Tokens;
 
@@ -17,7 +17,10 @@ pub(super) fn read(event: &Value) -> Vec<LineEvent> {
             events.extend(text(event, "/model").map(|model| LineEvent::Model(model.to_owned())));
         }
         Some("assistant") => assistant(event, &mut events),
-        Some("rate_limit_event") => events.extend(rate_limit(event)),
+        Some("rate_limit_event") => {
+            events.extend(window(event));
+            events.extend(rate_limit(event));
+        }
         Some("result") => {
             events.extend(session(event));
             events.push(LineEvent::SessionTotal {
@@ -74,6 +77,21 @@ fn total(event: &Value) -> Tokens {
             })
         }),
     }
+}
+
+/// A window of the account, as far as it is named.
+fn window(event: &Value) -> Option<LineEvent> {
+    let info = event.pointer("/rate_limit_info")?;
+    let used = info.pointer("/utilization").and_then(Value::as_f64);
+    Some(LineEvent::Window(QuotaWindow {
+        name: text(info, "/rateLimitType")?.to_owned(),
+        // A share of one, in percent.
+        used_percent: used.map(|used| (used * 100.0).clamp(0.0, 100.0) as u8),
+        resets_at: match count(info, "/resetsAt") {
+            0 => None,
+            seconds => Some(Timestamp::from_millis(i64::try_from(seconds).ok()?.saturating_mul(1_000))),
+        },
+    }))
 }
 
 fn rate_limit(event: &Value) -> Vec<LineEvent> {

@@ -1,0 +1,389 @@
+//! The accounts that this machine's engines use: which are open, which have to wait, and how much of their windows is
+//! left, as their engines report it.
+//!
+//! Nothing here asks a provider. An account that failed is left alone until its provider's time, or for longer and longer
+//! where none was named; one that is signed out is asked for again, and is not offered before that.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use giga_api::wire::{AccountReport, AccountState, WindowReport};
+use giga_domain::{Access, AccountId, EngineHere, FailReason, Timestamp};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::Shared;
+use crate::engines::{Engine, EngineFailure, Login, QuotaWindow};
+
+/// How long an account is left alone that is out of quota and does not say until when; doubled each time in a row.
+const FIRST_WAIT: Duration = Duration::from_mins(5);
+const LONGEST_WAIT: Duration = Duration::from_hours(1);
+/// How long one that is signed out is left alone before it is asked for again; doubled each time in a row.
+const FIRST_CHECK: Duration = Duration::from_mins(1);
+const LONGEST_CHECK: Duration = Duration::from_mins(30);
+/// A provider that lets an account in again "in 0 seconds" means a moment later.
+const SHORTEST_WAIT: Duration = Duration::from_secs(10);
+/// The coordinator is told to wait a little longer than this machine does, so that what it sends here is taken.
+const MARGIN: Duration = Duration::from_secs(5);
+/// How long an engine may take to say whether it is signed in.
+const PREFLIGHT: Duration = Duration::from_secs(60);
+/// Used windows are told in steps, so that a busy account is not news with every heartbeat.
+const PERCENT_STEP: u8 = 5;
+
+pub(super) struct Accounts {
+    /// By engine.
+    accounts: Mutex<BTreeMap<String, Account>>,
+    /// For logins that nothing names: they are of this machine alone.
+    instance: String,
+    /// One was signed out.
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct Account {
+    id: AccountId,
+    access: Access,
+    /// Failures of the account since its last success.
+    strikes: u32,
+    /// Of one that is signed out.
+    check_at: Timestamp,
+    windows: Vec<QuotaWindow>,
+}
+
+/// By this machine's clock; only lengths leave it.
+pub(super) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+impl Accounts {
+    pub(super) fn new(engines: &[Arc<dyn Engine>], instance: &str) -> Self {
+        let accounts =
+            Self { accounts: Mutex::default(), instance: instance.to_owned(), changed: Notify::new() };
+        accounts.look_again(engines);
+        accounts
+    }
+
+    /// Who is signed in may have changed: another account is not closed because the last one was.
+    fn look_again(&self, engines: &[Arc<dyn Engine>]) {
+        let mut accounts = self.accounts.lock();
+        for engine in engines {
+            let id = match engine.login() {
+                Login::Unneeded => continue,
+                Login::Known(id) => id,
+                Login::Unnamed => {
+                    AccountId::fingerprint(engine.name(), format!("machine {}", self.instance).as_bytes())
+                }
+            };
+            let known = accounts.get(engine.name()).is_some_and(|known| known.id == id);
+            if !known {
+                accounts.insert(engine.name().to_owned(), Account::new(id));
+            }
+        }
+    }
+
+    /// The engines in their order, and whether each can be given work.
+    pub(super) fn here<'a>(&self, engines: &'a [Arc<dyn Engine>], now: Timestamp) -> Vec<EngineHere<'a>> {
+        let accounts = self.accounts.lock();
+        let here = |engine: &'a Arc<dyn Engine>| {
+            let access = accounts.get(engine.name()).map_or(Access::Open, |account| account.access(now));
+            EngineHere { name: engine.name(), access }
+        };
+        engines.iter().map(here).collect()
+    }
+
+    pub(super) fn is_signed_out(&self, engine: &str) -> bool {
+        self.accounts.lock().get(engine).is_some_and(|account| account.access == Access::SignedOut)
+    }
+
+    /// A run failed. Whether its account is why is in the reason.
+    pub(super) fn failed(&self, engine: &str, failure: &EngineFailure, now: Timestamp) {
+        let mut accounts = self.accounts.lock();
+        let Some(account) = accounts.get_mut(engine) else { return };
+        match failure.reason {
+            FailReason::OutOfQuota => {
+                let wait =
+                    failure.resets_in.unwrap_or_else(|| doubled(FIRST_WAIT, account.strikes, LONGEST_WAIT));
+                let until = now.plus(wait.max(SHORTEST_WAIT));
+                tracing::warn!(engine, %until, "the account is out of quota");
+                account.access = Access::OutOfQuota { until };
+            }
+            FailReason::SignedOut => {
+                tracing::warn!(engine, "the account is signed out; `giga doctor` says how to sign in");
+                account.access = Access::SignedOut;
+                account.check_at = now.plus(doubled(FIRST_CHECK, account.strikes, LONGEST_CHECK));
+                self.changed.notify_one();
+            }
+            _ => return,
+        }
+        account.strikes = account.strikes.saturating_add(1);
+    }
+
+    pub(super) fn succeeded(&self, engine: &str) {
+        if let Some(account) = self.accounts.lock().get_mut(engine) {
+            account.strikes = 0;
+            account.access = Access::Open;
+        }
+    }
+
+    /// How much of them is used, as the engine reports while it runs.
+    pub(super) fn used(&self, engine: &str, windows: Vec<QuotaWindow>) {
+        let mut accounts = self.accounts.lock();
+        let Some(account) = accounts.get_mut(engine) else { return };
+        for window in windows {
+            match account.windows.iter_mut().find(|known| known.name == window.name) {
+                Some(known) => *known = window,
+                None => account.windows.push(window),
+            }
+        }
+        account.windows.truncate(giga_domain::limits::ACCOUNT_WINDOWS);
+    }
+
+    /// For the coordinator.
+    pub(super) fn reports(&self, engines: &[Arc<dyn Engine>], now: Timestamp) -> Vec<AccountReport> {
+        self.look_again(engines);
+        let accounts = self.accounts.lock();
+        accounts.iter().map(|(engine, account)| account.report(engine, now)).collect()
+    }
+
+    /// When the next engine that is signed out is to be asked again.
+    fn next_check(&self) -> Option<Timestamp> {
+        let accounts = self.accounts.lock();
+        let waiting = accounts.values().filter(|account| account.access == Access::SignedOut);
+        waiting.map(|account| account.check_at).min()
+    }
+
+    fn due(&self, now: Timestamp) -> Vec<String> {
+        let accounts = self.accounts.lock();
+        let due = accounts.iter().filter(|(_, a)| a.access == Access::SignedOut && a.check_at <= now);
+        due.map(|(engine, _)| engine.clone()).collect()
+    }
+
+    /// The engine was asked whether it is signed in.
+    fn checked(&self, engine: &str, ready: bool, now: Timestamp) {
+        let mut accounts = self.accounts.lock();
+        let Some(account) = accounts.get_mut(engine) else { return };
+        if ready {
+            tracing::info!(engine, "signed in again");
+            account.access = Access::Open;
+        } else {
+            account.strikes = account.strikes.saturating_add(1);
+            account.check_at = now.plus(doubled(FIRST_CHECK, account.strikes, LONGEST_CHECK));
+        }
+    }
+}
+
+impl Account {
+    fn new(id: AccountId) -> Self {
+        Self { id, access: Access::Open, strikes: 0, check_at: Timestamp::ZERO, windows: Vec::new() }
+    }
+
+    fn access(&self, now: Timestamp) -> Access {
+        match self.access {
+            Access::OutOfQuota { until } if until <= now => Access::Open,
+            access => access,
+        }
+    }
+
+    fn report(&self, engine: &str, now: Timestamp) -> AccountReport {
+        let (state, opens_in) = match self.access(now) {
+            Access::Open => (AccountState::Open, None),
+            Access::OutOfQuota { until } => (AccountState::OutOfQuota, Some(until.since(now) + MARGIN)),
+            Access::SignedOut => (AccountState::SignedOut, None),
+        };
+        let window = |window: &QuotaWindow| WindowReport {
+            name: window.name.clone(),
+            used_percent: window.used_percent.map(|percent| percent.min(100) / PERCENT_STEP * PERCENT_STEP),
+            resets_in_ms: window.resets_at.filter(|at| *at > now).map(|at| millis(at.since(now))),
+        };
+        AccountReport {
+            engine: engine.to_owned(),
+            account: self.id.to_string(),
+            state,
+            opens_in_ms: opens_in.map(millis),
+            // One whose window is over says nothing about the next.
+            windows: self
+                .windows
+                .iter()
+                .filter(|w| w.resets_at.is_none_or(|at| at > now))
+                .map(window)
+                .collect(),
+        }
+    }
+}
+
+/// Asks engines that are signed out from time to time whether they still are.
+pub(super) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
+    loop {
+        let timer = async {
+            match shared.accounts.next_check() {
+                Some(at) => tokio::time::sleep(at.since(now())).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = shared.accounts.changed.notified() => continue,
+            () = timer => {}
+        }
+        for name in shared.accounts.due(now()) {
+            let Some(engine) = shared.engines.iter().find(|engine| engine.name() == name) else { continue };
+            let ready = tokio::time::timeout(PREFLIGHT, engine.preflight()).await;
+            let ready = ready.is_ok_and(|preflight| preflight.is_ready());
+            shared.accounts.checked(&name, ready, now());
+            if ready {
+                shared.heartbeat_hint.notify_one();
+            }
+        }
+    }
+}
+
+fn doubled(first: Duration, times: u32, most: Duration) -> Duration {
+    first.saturating_mul(2_u32.saturating_pow(times)).min(most)
+}
+
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use giga_domain::EngineChoice;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::engines::{EngineEvent, EngineReport, EngineRequest, Preflight};
+
+    #[derive(Debug)]
+    struct Named(&'static str, Login);
+
+    #[async_trait]
+    impl Engine for Named {
+        fn name(&self) -> &str {
+            self.0
+        }
+
+        fn login(&self) -> Login {
+            self.1.clone()
+        }
+
+        async fn preflight(&self) -> Preflight {
+            Preflight::Ready { version: None }
+        }
+
+        async fn run(
+            &self,
+            _: EngineRequest,
+            _: mpsc::Sender<EngineEvent>,
+            _: CancellationToken,
+        ) -> EngineReport {
+            unreachable!("nobody runs it here")
+        }
+    }
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+    fn engines() -> Vec<Arc<dyn Engine>> {
+        let login = |key: &[u8]| Login::Known(AccountId::fingerprint("anthropic", key));
+        vec![
+            Arc::new(Named("shell", Login::Unneeded)),
+            Arc::new(Named("claude", login(b"key"))),
+            Arc::new(Named("codex", Login::Unnamed)),
+        ]
+    }
+
+    fn out(resets_in: Option<u64>) -> EngineFailure {
+        let failure = EngineFailure::passing(FailReason::OutOfQuota, "used up");
+        EngineFailure { resets_in: resets_in.map(Duration::from_secs), ..failure }
+    }
+
+    fn after(seconds: u64) -> Timestamp {
+        NOW.plus(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn an_account_is_left_alone_until_its_provider_lets_it_in_again() {
+        let engines = engines();
+        let accounts = Accounts::new(&engines, "i-1");
+        accounts.failed("claude", &out(Some(600)), NOW);
+        let taken = |at| {
+            let here = accounts.here(&engines, at);
+            EngineChoice::ANY.choose(&here).map(|chosen| chosen.engine.to_owned())
+        };
+        assert_eq!(taken(after(599)).unwrap(), "codex");
+        assert_eq!(taken(after(600)).unwrap(), "claude");
+        let reports = accounts.reports(&engines, after(10));
+        let said: Vec<_> = reports.iter().map(|r| (r.engine.as_str(), r.state, r.opens_in_ms)).collect();
+        assert_eq!(
+            said,
+            [("claude", AccountState::OutOfQuota, Some(595_000)), ("codex", AccountState::Open, None)]
+        );
+        assert_eq!(reports[0].account, AccountId::fingerprint("anthropic", b"key").to_string());
+    }
+
+    #[test]
+    fn without_a_time_it_waits_longer_each_time_and_a_success_forgets_that() {
+        let engines = engines();
+        let accounts = Accounts::new(&engines, "i-1");
+        let wait = || {
+            accounts.failed("claude", &out(None), NOW);
+            accounts.reports(&engines, NOW)[0].opens_in_ms.unwrap() / 60_000
+        };
+        assert_eq!([wait(), wait(), wait(), wait(), wait(), wait()], [5, 10, 20, 40, 60, 60]);
+        accounts.succeeded("claude");
+        assert_eq!(accounts.reports(&engines, NOW)[0].state, AccountState::Open);
+        assert_eq!(wait(), 5);
+    }
+
+    #[test]
+    fn one_that_is_signed_out_is_not_offered_until_it_says_that_it_is_ready() {
+        let engines = engines();
+        let accounts = Accounts::new(&engines, "i-1");
+        let failure = EngineFailure::passing(FailReason::SignedOut, "401");
+        accounts.failed("claude", &failure, NOW);
+        assert!(accounts.is_signed_out("claude") && !accounts.is_signed_out("codex"));
+        assert_eq!(accounts.next_check(), Some(after(60)));
+        assert_eq!(accounts.due(after(59)), Vec::<String>::new());
+        assert_eq!(accounts.due(after(60)), ["claude"]);
+        accounts.checked("claude", false, after(60));
+        assert_eq!(accounts.next_check(), Some(after(60 + 240)));
+        accounts.checked("claude", true, after(300));
+        assert!(!accounts.is_signed_out("claude"));
+        // A key that is refused again and again is asked for less and less.
+        accounts.failed("claude", &failure, after(300));
+        assert_eq!(accounts.next_check(), Some(after(300 + 240)));
+    }
+
+    #[test]
+    fn another_login_is_another_account() {
+        let mut engines = engines();
+        let accounts = Accounts::new(&engines, "i-1");
+        accounts.failed("claude", &out(Some(600)), NOW);
+        let other = AccountId::fingerprint("anthropic", b"another");
+        engines[1] = Arc::new(Named("claude", Login::Known(other.clone())));
+        let report = &accounts.reports(&engines, NOW)[0];
+        assert_eq!((report.account.as_str(), report.state), (other.as_str(), AccountState::Open));
+        let unnamed = |instance| Accounts::new(&engines, instance).reports(&engines, NOW)[1].account.clone();
+        assert_ne!(unnamed("i-1"), unnamed("i-2"), "nobody knows whether they are the same");
+    }
+
+    #[test]
+    fn windows_are_told_in_steps_and_forgotten_when_they_are_over() {
+        let engines = engines();
+        let accounts = Accounts::new(&engines, "i-1");
+        let window = |percent, resets_at| QuotaWindow {
+            name: "five_hour".to_owned(),
+            used_percent: Some(percent),
+            resets_at: Some(resets_at),
+        };
+        accounts.used("claude", vec![window(41, after(100))]);
+        accounts.used("claude", vec![window(44, after(100))]);
+        let told = &accounts.reports(&engines, NOW)[0].windows;
+        assert_eq!(told.len(), 1);
+        assert_eq!((told[0].used_percent, told[0].resets_in_ms), (Some(40), Some(100_000)));
+        assert!(accounts.reports(&engines, after(100))[0].windows.is_empty());
+    }
+}
