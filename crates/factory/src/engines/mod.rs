@@ -20,7 +20,7 @@ pub use config::{CommandConfig, DevinConfig, EnginesConfig, EventFormat, Program
 pub use detect::{Detected, capabilities, detect};
 pub use engine::{
     Answer, Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, Input,
-    JobSecret, Preflight, Question, Secret, Stream, Usage, Watchdog,
+    JobSecret, Preflight, Question, Secret, Stream, Talked, Usage, Watchdog,
 };
 pub use prices::Price;
 pub use process::{HostEnvironment, RUN_MARKER, kill_run};
