@@ -523,6 +523,11 @@ fn hold(
             next.enter(state, event);
         }
         HolderAction::Fail { failure, retryable } => {
+            let unanswered = talk::unanswered(job, holder.epoch);
+            let (failure, retryable) = match &unanswered {
+                Some(failure) => (failure, &false),
+                None => (failure, retryable),
+            };
             end_lease(next, holder, LeaseEndHow::Failed);
             next.close_run(RunOutcome::Failed { failure: failure.clone() }, RunReport::default());
             if *retryable || next.job.spec.retry_on.contains(&failure.reason) {
