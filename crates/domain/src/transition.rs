@@ -551,6 +551,11 @@ fn hold(
             next.enter(state, event);
         }
         HolderAction::Fail { failure, retryable } => {
+            let unanswered = talk::unanswered(job, holder.epoch);
+            let (failure, retryable) = match &unanswered {
+                Some(failure) => (failure, &false),
+                None => (failure, retryable),
+            };
             end_lease(next, holder, LeaseEndHow::Failed);
             next.close_run(RunOutcome::Failed { failure: failure.clone() }, RunReport::default());
             if failure.reason.is_of_the_account() {

@@ -3,6 +3,7 @@
 mod accounts;
 mod budgets;
 mod control;
+mod conversation;
 mod dag;
 mod effects;
 mod events;
@@ -26,6 +27,7 @@ mod work;
 pub use accounts::*;
 pub use budgets::*;
 pub use control::*;
+pub use conversation::*;
 pub use dag::*;
 pub use effects::*;
 pub use events::*;

@@ -108,6 +108,7 @@ words! {
         Secret,
         Infrastructure,
         LeaseExpired,
+        Unanswered,
         Rejected,
         DependencyFailed,
         ChildFailed,
@@ -127,6 +128,22 @@ words! {
 words! {
     /// Why a run is not done with an engine that its job prefers.
     EngineNotUsed { Missing, SignedOut, OutOfQuota, }
+}
+
+words! {
+    /// What a question is: anything, or a request for permission, which is answered with one of its options.
+    #[derive(Default)]
+    QuestionKind [of domain::QuestionKind] { #[default] Question, Permission, }
+}
+
+words! {
+    /// What an engine may do without asking, least first.
+    Permissions [of domain::Permissions] { Ask, Edit, Commands, All, }
+}
+
+words! {
+    /// Whether a question is open, or how it was closed. `withdrawn`: its job ended, or goes on without the answer.
+    QuestionState { Open, Answered, Defaulted, Expired, Withdrawn, }
 }
 
 words! {
@@ -212,8 +229,8 @@ words! {
 
 words! {
     /// What a factory has to do: `cancel` stops the run, `preempt` saves a checkpoint and releases the job, `drain`
-    /// takes no new jobs.
-    Directive { Cancel, Preempt, Drain, }
+    /// takes no new jobs, `input` reads what people said, `park` is as `preempt`: a question has been open for too long.
+    Directive { Cancel, Preempt, Drain, Input, Park, }
 }
 
 words! {
@@ -284,6 +301,7 @@ words! {
         FactoryDown,
         MergeConflict,
         EffectsGivenUp,
+        NeedsInput,
         NoEligibleFactory,
         Starvation,
         StaleFactory,
@@ -321,6 +339,7 @@ words! {
         Preemption,
         Dependency,
         Child,
+        Question,
         Review,
         Ship,
         Merge,
@@ -374,6 +393,7 @@ words! {
         ResultMismatch,
         UnseenChanges,
         NotYours,
+        QuestionClosed,
         LogGap,
         IdempotencyConflict,
         FactoryExists,
@@ -442,6 +462,8 @@ mod tests {
             Stage = domain::Stage;
             Priority = domain::Priority;
             JobKind = domain::JobKind;
+            QuestionKind = domain::QuestionKind;
+            Permissions = domain::Permissions;
             DepsMode = domain::job::DepsMode;
             FailReason = domain::FailReason;
             ReviewVerdict = domain::Verdict;

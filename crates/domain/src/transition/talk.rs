@@ -6,7 +6,7 @@
 use super::{Refusal, Transition};
 use crate::conversation::{Closed, ClosedHow, Delivered};
 use crate::{
-    Ask, Conversation, FailReason, Failure, Job, JobKind, Message, NewEvent, Question, QuestionKind,
+    Ask, Conversation, Epoch, FailReason, Failure, Job, JobKind, Message, NewEvent, Question, QuestionKind,
     RequestId, Stage, State, TalkError, Timestamp, limits,
 };
 
@@ -171,13 +171,27 @@ pub(super) fn close_due(next: &mut Transition, now: Timestamp) {
     }
     match given_up {
         Some(question) if next.job.stage() == Stage::Queued => {
-            let detail = format!("nobody answered in time: {}", question.text);
-            let failure = Failure { reason: FailReason::Unanswered, detail: Some(detail) };
+            let failure = failure_of(&question);
             let event = NewEvent::unanswered(&failure);
             next.enter(State::Failed { failure }, event);
         }
         _ => go_on(next, now),
     }
+}
+
+fn failure_of(question: &Question) -> Failure {
+    let detail = format!("nobody answered in time: {}", question.text);
+    Failure { reason: FailReason::Unanswered, detail: Some(detail) }
+}
+
+/// Why a run failed, whatever its engine made of it: nobody answered what it asked.
+pub(super) fn unanswered(job: &Job, run: Epoch) -> Option<Failure> {
+    let mut questions = job.conversation.iter().flat_map(|talk| &talk.questions);
+    let given_up = |question: &&Question| {
+        question.epoch == run
+            && question.closed.as_ref().is_some_and(|closed| closed.how == ClosedHow::Expired)
+    };
+    questions.find(given_up).map(failure_of)
 }
 
 /// Nobody has to answer any more.

@@ -34,6 +34,7 @@ mod remote;
 mod save;
 mod secrets;
 mod sweep;
+mod talk;
 
 pub use config::AgentConfig;
 pub use enroll::take_over;

@@ -6,7 +6,8 @@ use giga_api::wire::Job;
 pub(super) use giga_domain::engine::SHELL;
 use giga_domain::job::BudgetCaps;
 use giga_domain::{
-    Checkpoint, EngineChoice, EngineHere, Epoch, FailReason, JobId, NotUsed, PassedOver, Spend, Usd,
+    Checkpoint, EngineChoice, EngineHere, Epoch, FailReason, JobId, NotUsed, PassedOver, Permissions, Spend,
+    Usd,
 };
 
 use super::comments;
@@ -29,6 +30,7 @@ pub(super) struct Work {
     pub(super) script: Option<String>,
     pub(super) verify: Vec<String>,
     pub(super) has_secrets: bool,
+    pub(super) permissions: Option<Permissions>,
     pub(super) budget: BudgetCaps,
     /// What the claim reserved for this run.
     pub(super) reserved: Usd,
@@ -86,6 +88,7 @@ impl Work {
             script: spec.script.clone(),
             verify: spec.verify.clone(),
             has_secrets: spec.has_secrets,
+            permissions: spec.permissions,
             budget: caps(spec.budget, grant.reserved),
             reserved: grant.reserved,
             session_usage: own_session.and_then(|c| c.session_spend).map_or_else(Usage::default, usage),

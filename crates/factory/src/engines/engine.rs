@@ -127,6 +127,8 @@ pub struct EngineRequest {
     /// Review comments on the work so far. They follow the prompt, and are in a file of their own that
     /// `GIGA_REVIEW_COMMENTS` names.
     pub review: Option<String>,
+    /// What people said since the job began, behind the prompt, and in a file of its own that `GIGA_CONVERSATION` names.
+    pub talked: Option<Talked>,
     /// Instead of the operator's choice for the engine.
     pub model: Option<String>,
     /// What it may do without asking; engines that cannot ask keep to it as far as their own switches let them. `None`: what
@@ -169,6 +171,7 @@ impl EngineRequest {
             prompt: prompt.into(),
             persona: None,
             review: None,
+            talked: None,
             model: None,
             permissions: None,
             script: None,
@@ -196,6 +199,15 @@ pub struct RemoteRepository {
     pub branch: String,
 }
 
+/// Answers and messages of people, as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Talked {
+    /// For a session that begins.
+    pub whole: String,
+    /// What no run was given yet, for a session that is gone on with.
+    pub new: Option<String>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watchdog {
     /// Longest silence.
@@ -217,9 +229,13 @@ impl Default for Watchdog {
 }
 
 impl EngineRequest {
-    /// Everything that is to be read, as one text: persona, prompt, review comments.
+    /// Everything that is to be read, as one text: persona, prompt, review comments, what people said.
     pub(super) fn whole_prompt(&self) -> String {
-        let parts = [self.persona.as_deref(), Some(&self.prompt), self.review.as_deref()];
+        let talked = match &self.talked {
+            Some(talked) if self.resume.is_some() => talked.new.as_deref(),
+            talked => talked.as_ref().map(|talked| talked.whole.as_str()),
+        };
+        let parts = [self.persona.as_deref(), Some(&self.prompt), self.review.as_deref(), talked];
         parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
     }
 }

@@ -24,7 +24,7 @@ pub use config::{
 pub use detect::{Detected, capabilities, detect};
 pub use engine::{
     Answer, Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, Input,
-    JobSecret, Preflight, Question, QuotaWindow, RemoteRepository, Secret, Stream, Usage, Watchdog,
+    JobSecret, Preflight, Question, QuotaWindow, RemoteRepository, Secret, Stream, Talked, Usage, Watchdog,
 };
 pub use login::Login;
 pub use prices::Price;

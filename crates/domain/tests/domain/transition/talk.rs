@@ -229,6 +229,12 @@ fn without_a_default_a_queued_job_fails_and_a_running_one_is_told() {
     let (told, events) = apply(&asked, &Command::CloseQuestions, NOW.plus(HOUR));
     assert_eq!((told.stage(), events), (Stage::Building, vec![EventKind::QuestionExpired]));
     assert!(told.conversation.as_ref().is_some_and(|talk| talk.has_undelivered()), "its holder is told");
+    let ended = held(&told, fail(true));
+    assert_eq!(
+        ended.failure().map(|failure| failure.reason),
+        Some(FailReason::Unanswered),
+        "however it ends"
+    );
     let (failed, events) = apply(&held(&asked, release()), &Command::CloseQuestions, NOW.plus(HOUR));
     assert_eq!(events, [EventKind::QuestionExpired, EventKind::Failed]);
     let failure = failed.failure().expect("it failed");

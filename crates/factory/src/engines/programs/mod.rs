@@ -458,6 +458,11 @@ impl ProgramEngine {
             write_private(&file, review).map_err(|error| no_scratch(&error))?;
             env.insert("GIGA_REVIEW_COMMENTS".into(), file.into());
         }
+        if let Some(talked) = &request.talked {
+            let file = scratch.join("conversation.md");
+            write_private(&file, &talked.whole).map_err(|error| no_scratch(&error))?;
+            env.insert("GIGA_CONVERSATION".into(), file.into());
+        }
         let mut view = view(self.recipe.as_ref(), &self.host, scratch);
         view.read.push(scratch.to_owned());
         view.read.extend(request.shown.iter().cloned());
@@ -486,10 +491,12 @@ impl ProgramEngine {
             // A session that is gone on with has read them.
             Reads::OneText => {
                 let persona = persona(instructions.filter(|_| !resumes));
-                (None, EngineRequest { persona, ..request.clone() }.whole_prompt())
+                let resume = request.resume.clone().filter(|_| resumes);
+                (None, EngineRequest { persona, resume, ..request.clone() }.whole_prompt())
             }
             Reads::PersonaApart => {
-                let rest = EngineRequest { persona: None, ..request.clone() };
+                let resume = request.resume.clone().filter(|_| resumes);
+                let rest = EngineRequest { persona: None, resume, ..request.clone() };
                 (persona(instructions), rest.whole_prompt())
             }
         }
