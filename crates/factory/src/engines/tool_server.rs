@@ -58,6 +58,8 @@ pub(super) fn offer(
                 "args": server.args,
                 // It starts servers with its own environment.
                 "env": {},
+                // The model sees them at once, and need not look for them.
+                "alwaysLoad": true,
             });
             write_private(&file, &json!({"mcpServers": {server.name: entry}}).to_string())?;
             let tools = server.tools.iter().map(|tool| format!("mcp__{}__{tool}", server.name));
