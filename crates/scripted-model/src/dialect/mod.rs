@@ -100,7 +100,10 @@ impl Request {
     /// A tool of a server: `mcp__giga__save`, `giga_save` and the like. Codex has them in its scripts.
     fn served(&self, tool: &str, input: &Value) -> (String, Value) {
         let ends = format!("_{tool}");
-        match self.tools.iter().find(|has| *has == tool || has.ends_with(&ends)) {
+        let is_it = |has: &&String| {
+            has.strip_suffix(tool).is_some_and(|before| before.is_empty() || before.ends_with(['_', '/']))
+        };
+        match self.tools.iter().find(is_it) {
             Some(has) => (has.clone(), input.clone()),
             None if self.tools.iter().any(|has| has == "exec") => {
                 let script = format!(
