@@ -102,7 +102,7 @@ fn schema() -> Value {
             }), "what is retried"),
             "verify": list(limits::VERIFY_COMMANDS, text(limits::REASON_CHARS, "a shell command"), verify),
             "secrets": {"type": "array", "maxItems": limits::JOB_SECRETS, "description": "secrets of the product that the job is given: a name, or {name, env} or {name, file}",
-                "items": {"type": ["string", "object"]}},
+                "items": {"description": "a name in capitals, or an object with it"}},
             "review": object(json!({
                 "quorum": {"type": "integer", "minimum": 0, "maximum": limits::REVIEWERS},
                 "reviewers": reviewers

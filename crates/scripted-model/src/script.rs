@@ -28,9 +28,19 @@ pub struct Turn {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Act {
-    Read { path: String },
-    Write { path: String, content: String },
+    Read {
+        path: String,
+    },
+    Write {
+        path: String,
+        content: String,
+    },
     Run(String),
+    /// A tool of a server that the engine was told of (MCP), by its own name: engines put theirs before it.
+    Call {
+        tool: String,
+        input: serde_json::Value,
+    },
 }
 
 /// What a turn costs. The protocols count differently; here `input` is what was neither read from nor written to a cache.

@@ -31,6 +31,7 @@ pub use prices::Price;
 pub use process::{HostEnvironment, RUN_MARKER, kill_run};
 pub use programs::Program;
 pub use tool_server::ToolServer;
+pub(crate) use tool_server::{HomeSettings, merge};
 
 use crate::sandbox::Sandbox;
 use prices::PriceTable;

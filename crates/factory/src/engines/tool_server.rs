@@ -42,13 +42,28 @@ const VARIABLES: [&str; 14] = [
     "GIGA_RUN_ID",
 ];
 
-/// Before the program's own arguments, and in its environment.
+/// How a program is told: arguments before its own, and settings in its private home.
+#[derive(Debug, Default)]
+pub(super) struct Offer {
+    pub(super) args: Vec<OsString>,
+    pub(super) home_settings: Option<HomeSettings>,
+}
+
+/// What is added to a file of settings in a private home.
+#[derive(Debug, Clone)]
+pub(crate) struct HomeSettings {
+    pub(crate) file: &'static str,
+    pub(crate) settings: Value,
+}
+
+/// `env` is what the program will run with.
 pub(super) fn offer(
     program: Program,
     server: &ToolServer,
     scratch: &Path,
     env: &mut BTreeMap<OsString, OsString>,
-) -> io::Result<Vec<OsString>> {
+) -> io::Result<Offer> {
+    let args = |args: Vec<OsString>| Ok(Offer { args, home_settings: None });
     match program {
         Program::Claude => {
             let file = scratch.join("mcp.json");
@@ -58,6 +73,8 @@ pub(super) fn offer(
                 "args": server.args,
                 // It starts servers with its own environment.
                 "env": {},
+                // The model sees them at once, and need not look for them.
+                "alwaysLoad": true,
             });
             write_private(&file, &json!({"mcpServers": {server.name: entry}}).to_string())?;
             let tools = server.tools.iter().map(|tool| format!("mcp__{}__{tool}", server.name));
@@ -65,7 +82,7 @@ pub(super) fn offer(
             env.entry("MCP_TOOL_TIMEOUT".into()).or_insert_with(|| (TOOL_SECONDS * 1_000).to_string().into());
             // Written with `=`: it takes as many words as follow.
             let file = file.into_os_string();
-            Ok(vec![joined("--mcp-config=", &file), format!("--allowedTools={tools}").into()])
+            args(vec![joined("--mcp-config=", &file), format!("--allowedTools={tools}").into()])
         }
         Program::Codex => {
             let settings = [
@@ -79,10 +96,9 @@ pub(super) fn offer(
                 // A string or list of JSON is one of TOML.
                 [OsString::from("-c"), format!("mcp_servers.{}.{key}={value}", server.name).into()]
             };
-            Ok(settings.into_iter().flat_map(option).collect())
+            args(settings.into_iter().flat_map(option).collect())
         }
         Program::Gemini => {
-            let file = scratch.join("gemini.json");
             let variables: Map<String, Value> =
                 VARIABLES.iter().map(|name| ((*name).to_owned(), json!(format!("${name}")))).collect();
             let entry = json!({
@@ -93,9 +109,12 @@ pub(super) fn offer(
                 "includeTools": server.tools,
                 "timeout": TOOL_SECONDS * 1_000,
             });
-            write_private(&file, &json!({"mcpServers": {server.name: entry}}).to_string())?;
-            env.insert("GEMINI_CLI_SYSTEM_SETTINGS_PATH".into(), file.into());
-            Ok(Vec::new())
+            // It takes no settings from a place of ours: those of the system must lie where only root writes.
+            let settings = json!({"mcpServers": {server.name: entry}});
+            Ok(Offer {
+                args: Vec::new(),
+                home_settings: Some(HomeSettings { file: ".gemini/settings.json", settings }),
+            })
         }
         Program::Opencode => {
             const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
@@ -116,7 +135,7 @@ pub(super) fn offer(
                 .unwrap_or_else(|| json!({}));
             merge(&mut content, json!({"mcp": {server.name: entry}, "permission": allowed}));
             env.insert(CONTENT.into(), content.to_string().into());
-            Ok(Vec::new())
+            args(Vec::new())
         }
     }
 }
@@ -128,7 +147,7 @@ fn joined(before: &str, value: &OsString) -> OsString {
 }
 
 /// What is there already stays, but for what both say.
-fn merge(into: &mut Value, from: Value) {
+pub(crate) fn merge(into: &mut Value, from: Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
             for (key, value) in from {
@@ -142,5 +161,53 @@ fn merge(into: &mut Value, from: Value) {
             *into = Value::Object(whole);
         }
         (into, from) => *into = from,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server() -> ToolServer {
+        ToolServer {
+            name: "giga",
+            program: "/opt/giga".into(),
+            args: vec!["mcp", "--job"],
+            tools: vec!["checkpoint".to_owned(), "save_artifact".to_owned()],
+        }
+    }
+
+    /// The token is in the environment of the job, and there it stays.
+    #[test]
+    fn no_value_of_a_variable_is_written_down() {
+        for &program in Program::ALL {
+            let scratch = tempfile::tempdir().unwrap();
+            let mut env = BTreeMap::from([("GIGA_TOKEN".into(), "gigaj_secret".into())]);
+            let offer = offer(program, &server(), scratch.path(), &mut env).unwrap();
+            let mut told = format!("{:?}", (&offer.args, &offer.home_settings));
+            for file in std::fs::read_dir(scratch.path()).unwrap().flatten() {
+                told += &std::fs::read_to_string(file.path()).unwrap();
+            }
+            env.remove(std::ffi::OsStr::new("GIGA_TOKEN"));
+            told += &format!("{env:?}");
+            assert!(told.contains("/opt/giga"), "{program} is not told: {told}");
+            assert!(told.contains("save_artifact") || program == Program::Codex, "allowed by name: {told}");
+            assert!(!told.contains("gigaj_secret"), "{told}");
+        }
+    }
+
+    #[test]
+    fn settings_that_are_there_stay() {
+        let content = json!({"permission": "ask", "mcp": {"own": {"type": "remote"}}, "model": "m"});
+        let mut env = BTreeMap::from([("OPENCODE_CONFIG_CONTENT".into(), content.to_string().into())]);
+        let scratch = tempfile::tempdir().unwrap();
+        offer(Program::Opencode, &server(), scratch.path(), &mut env).unwrap();
+        let content = env[std::ffi::OsStr::new("OPENCODE_CONFIG_CONTENT")].to_str().unwrap();
+        let content: Value = serde_json::from_str(content).unwrap();
+        assert_eq!(content["model"], "m");
+        assert_eq!(content["mcp"]["own"]["type"], "remote");
+        assert_eq!(content["mcp"]["giga"]["command"], json!(["/opt/giga", "mcp", "--job"]));
+        let permission = json!({"*": "ask", "giga_checkpoint": "allow", "giga_save_artifact": "allow"});
+        assert_eq!(content["permission"], permission);
     }
 }

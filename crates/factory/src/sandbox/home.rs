@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use giga_domain::SecretPlace;
 
-use crate::engines::{HostEnvironment, JobSecret};
+use crate::engines::{HomeSettings, HostEnvironment, JobSecret, merge};
 
 /// A folder of the operator's home that belongs to an engine.
 #[derive(Debug, Clone, Copy)]
@@ -88,6 +88,30 @@ pub(super) fn fill(
     Ok(bound)
 }
 
+/// Into the copy of the operator's settings, where there is one. One that is no plain JSON is left as it is: an engine that can
+/// sign in is worth more than a tool.
+pub(super) fn add_settings(home: &Path, added: Option<&HomeSettings>) -> io::Result<()> {
+    let Some(HomeSettings { file, settings }) = added else { return Ok(()) };
+    let path = home.join(file);
+    let mut whole = match std::fs::read_to_string(&path) {
+        Ok(text) => match serde_json::from_str(&text) {
+            Ok(whole) => whole,
+            Err(error) => {
+                tracing::warn!(file, %error, "the engine is not told of the job's tools: its settings are no plain JSON");
+                return Ok(());
+            }
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => serde_json::json!({}),
+        Err(error) => return Err(error),
+    };
+    merge(&mut whole, settings.clone());
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    std::fs::write(&path, whole.to_string())?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
+}
+
 /// Secrets that a job wants as files, for its owner alone. The home is new: nothing in it was put there by the job, so no
 /// link leads out of it. One takes the place of what the engine was given under that name.
 pub(super) fn put_secrets(home: &Path, secrets: &[JobSecret]) -> io::Result<()> {
@@ -157,6 +181,22 @@ mod tests {
             assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         }
         assert_eq!(home.path().join(".aws").metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn settings_are_added_to_those_of_the_operator() {
+        let home = tempfile::tempdir().unwrap();
+        let added =
+            HomeSettings { file: ".tool/s.json", settings: serde_json::json!({"servers": {"giga": 1}}) };
+        let read = || std::fs::read_to_string(home.path().join(".tool/s.json")).unwrap();
+        add_settings(home.path(), Some(&added)).unwrap();
+        assert_eq!(read(), r#"{"servers":{"giga":1}}"#);
+        std::fs::write(home.path().join(".tool/s.json"), r#"{"servers":{"own":2},"auth":"key"}"#).unwrap();
+        add_settings(home.path(), Some(&added)).unwrap();
+        assert_eq!(read(), r#"{"servers":{"own":2,"giga":1},"auth":"key"}"#);
+        std::fs::write(home.path().join(".tool/s.json"), "{} // mine").unwrap();
+        add_settings(home.path(), Some(&added)).unwrap();
+        assert_eq!(read(), "{} // mine", "what cannot be read is not lost");
     }
 
     #[test]

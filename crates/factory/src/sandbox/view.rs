@@ -10,7 +10,7 @@ use super::cgroup::RunGroup;
 use super::home::HomeFile;
 use super::network::{HostRule, Proxy};
 use super::watch::Watch;
-use crate::engines::JobSecret;
+use crate::engines::{HomeSettings, JobSecret};
 
 /// What a process is shown beside the system and its work tree. Says nothing where there is no sandbox.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +19,8 @@ pub(crate) struct View {
     pub(crate) home: PathBuf,
     /// What the engine needs of the operator's home.
     pub(crate) home_files: &'static [HomeFile],
+    /// Added to what was copied into the home.
+    pub(crate) settings: Option<HomeSettings>,
     /// Where a job's sessions are kept between its runs.
     pub(crate) kept: Option<PathBuf>,
     /// Those that are wanted as files go into the home, which goes when the process does.

@@ -78,12 +78,14 @@ impl Request {
             Act::Read { path } => self.offered(READ, &self.absolute(path), ""),
             Act::Write { path, content } => self.offered(WRITE, &self.absolute(path), content),
             Act::Run(command) => self.offered(RUN, command, ""),
+            Act::Call { tool, input } => Some(self.served(tool, input)),
         };
         // An engine without tools for files has a shell.
         let by_shell = || match act {
             Act::Read { path } => format!("cat '{path}'"),
             Act::Write { path, content } => format!("cat > '{path}' <<'END-OF-FILE'\n{content}END-OF-FILE"),
             Act::Run(command) => command.clone(),
+            Act::Call { .. } => String::new(),
         };
         found
             .or_else(|| self.offered(RUN, &by_shell(), ""))
@@ -93,6 +95,24 @@ impl Request {
     fn offered(&self, known: &[(&str, Taking)], first: &str, second: &str) -> Option<(String, Value)> {
         let (tool, taking) = known.iter().find(|(tool, _)| self.tools.iter().any(|has| has == tool))?;
         Some(((*tool).to_owned(), taking(first, second)))
+    }
+
+    /// A tool of a server: `mcp__giga__save`, `giga_save` and the like. Codex has them in its scripts.
+    fn served(&self, tool: &str, input: &Value) -> (String, Value) {
+        let ends = format!("_{tool}");
+        let is_it = |has: &&String| {
+            has.strip_suffix(tool).is_some_and(|before| before.is_empty() || before.ends_with(['_', '/']))
+        };
+        match self.tools.iter().find(is_it) {
+            Some(has) => (has.clone(), input.clone()),
+            None if self.tools.iter().any(|has| has == "exec") => {
+                let script = format!(
+                    "const name = Object.keys(tools).find(name => name.endsWith({ends:?}));\ntext(JSON.stringify(await tools[name]({input})));"
+                );
+                ("exec".to_owned(), script.into())
+            }
+            None => ("no_such_tool".to_owned(), json!({})),
+        }
     }
 
     fn absolute(&self, path: &str) -> String {

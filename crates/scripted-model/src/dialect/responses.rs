@@ -34,13 +34,19 @@ pub(crate) fn read(body: &Value) -> Request {
     }
 }
 
-/// They stand in namespaces, or alone.
+/// They stand in namespaces, or alone. That of a server is kept, as `mcp__giga/save`.
 fn tools_in(tools: &[Value]) -> impl Iterator<Item = String> {
-    let each = tools.iter().flat_map(|tool| match list_of(tool, "tools") {
-        [] => std::slice::from_ref(tool),
-        inner => inner,
-    });
-    each.map(|tool| text_of(tool, "name").to_owned())
+    tools.iter().flat_map(|tool| {
+        let space = Some(text_of(tool, "name")).filter(|name| name.starts_with("mcp__"));
+        let inner = match list_of(tool, "tools") {
+            [] => return vec![text_of(tool, "name").to_owned()],
+            inner => inner.iter().map(|tool| text_of(tool, "name")),
+        };
+        match space {
+            Some(space) => inner.map(|name| format!("{space}/{name}")).collect(),
+            None => inner.map(str::to_owned).collect(),
+        }
+    })
 }
 
 pub(crate) fn whole(request: &Request, turn: &Turn, calls: &[Call]) -> Value {
@@ -61,10 +67,17 @@ fn items(request: &Request, turn: &Turn, calls: &[Call]) -> Vec<Value> {
             "type": "custom_tool_call", "id": format!("ctc_{}", call.id), "call_id": call.id, "name": call.tool,
             "input": text, "status": "completed",
         }),
-        _ => json!({
-            "type": "function_call", "id": format!("fc_{}", call.id), "call_id": call.id, "name": call.tool,
-            "arguments": call.input.to_string(), "status": "completed",
-        }),
+        _ => {
+            let (space, name) = call.tool.split_once('/').map_or((None, &*call.tool), |(space, name)| (Some(space), name));
+            let mut item = json!({
+                "type": "function_call", "id": format!("fc_{}", call.id), "call_id": call.id, "name": name,
+                "arguments": call.input.to_string(), "status": "completed",
+            });
+            if let Some(space) = space {
+                item["namespace"] = space.into();
+            }
+            item
+        }
     }));
     items
 }

@@ -43,7 +43,7 @@ use super::login::{self, Login};
 use super::prices::PriceTable;
 use super::process::{self, HostEnvironment, Launch, Run};
 use super::sink::EventSink;
-use super::tool_server::{self, ToolServer};
+use super::tool_server::{self, Offer, ToolServer};
 use crate::sandbox::{HomeFile, HostRule, Sandbox, View, host_of};
 
 pub(super) use command::Template;
@@ -213,7 +213,7 @@ impl Recipe for Configured {
         server: &ToolServer,
         scratch: &Path,
         env: &mut BTreeMap<OsString, OsString>,
-    ) -> std::io::Result<Vec<OsString>> {
+    ) -> std::io::Result<Offer> {
         tool_server::offer(self.program, server, scratch, env)
     }
 
@@ -286,14 +286,14 @@ pub(super) trait Recipe: fmt::Debug + Send + Sync {
 
     fn args(&self, call: &Call<'_>) -> Result<Vec<OsString>, EngineFailure>;
 
-    /// Tells the program of a server of tools: arguments before its own, and variables.
+    /// Tells the program of a server of tools.
     fn offer_tools(
         &self,
         _server: &ToolServer,
         _scratch: &Path,
         _env: &mut BTreeMap<OsString, OsString>,
-    ) -> std::io::Result<Vec<OsString>> {
-        Ok(Vec::new())
+    ) -> std::io::Result<Offer> {
+        Ok(Offer::default())
     }
 
     /// Prints a version, or at least shows that the program runs.
@@ -439,12 +439,12 @@ impl ProgramEngine {
             scratch,
         };
         let mut env = self.environment(request);
-        let mut args = match &request.tool_server {
+        let Offer { mut args, home_settings } = match &request.tool_server {
             Some(server) => {
                 let offered = self.recipe.offer_tools(server, scratch, &mut env);
                 offered.map_err(|error| no_scratch(&error))?
             }
-            None => Vec::new(),
+            None => Offer::default(),
         };
         args.extend(self.recipe.args(&call)?);
         let stdin = if self.recipe.reads_stdin() {
@@ -467,6 +467,7 @@ impl ProgramEngine {
         view.read.push(scratch.to_owned());
         view.read.extend(request.shown.iter().cloned());
         view.read.extend(request.tool_server.iter().map(|server| server.program.clone()));
+        view.settings = home_settings;
         view.kept.clone_from(&request.sessions);
         view.secrets.clone_from(&request.secrets);
         if let Some(home) = &request.home {
