@@ -11,6 +11,7 @@ use giga_domain::factory::is_below;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+use super::acp::AcpConfig;
 use super::prices::Price;
 use super::programs::Program;
 use crate::sandbox::HostRule;
@@ -31,6 +32,8 @@ pub struct EnginesConfig {
     pub devin: DevinConfig,
     /// Agents that work elsewhere and speak our contract, by name.
     pub remote: BTreeMap<String, RemoteConfig>,
+    /// Agents that speak the Agent Client Protocol, by name.
+    pub acp: BTreeMap<String, AcpConfig>,
     /// Engines of the operator's own, by name.
     pub commands: BTreeMap<String, CommandConfig>,
     /// Dollars per million tokens by the beginning of a model's name; added to the built-in table, and stronger.

@@ -3,6 +3,7 @@
 //! An engine never sees a secret of the coordinator or the factory, never gets a job field through a shell, and
 //! never outlives its run.
 
+mod acp;
 mod config;
 mod detect;
 mod engine;
@@ -18,6 +19,7 @@ mod tool_server;
 
 use std::sync::Arc;
 
+pub use acp::AcpConfig;
 pub use config::{
     CommandConfig, DevinConfig, EnginesConfig, EventFormat, ProgramConfig, RemoteConfig, UrlPrefix,
 };
@@ -34,6 +36,7 @@ pub use tool_server::ToolServer;
 pub(crate) use tool_server::{HomeSettings, merge};
 
 use crate::sandbox::Sandbox;
+use acp::Acp;
 use prices::PriceTable;
 use programs::{Configured, ProgramEngine, Recipe, Shell, Template};
 use remote::RemoteEngine;
@@ -55,10 +58,15 @@ pub fn engines_in(config: &EnginesConfig, host: HostEnvironment, sandbox: &Sandb
     all.push(Arc::new(RemoteEngine::devin(config.devin.clone(), &factory.host)));
     // One of the operator's with the name of a built-in engine stands in for it.
     all.retain(|engine| {
-        !config.commands.contains_key(engine.name()) && !config.remote.contains_key(engine.name())
+        let name = engine.name();
+        ![config.commands.contains_key(name), config.remote.contains_key(name), config.acp.contains_key(name)]
+            .contains(&true)
     });
     all.extend(config.commands.iter().map(|(name, command)| -> Arc<dyn Engine> {
         factory.engine(Template { name: name.clone(), config: command.clone() })
+    }));
+    all.extend(config.acp.iter().map(|(name, agent)| -> Arc<dyn Engine> {
+        factory.engine(Acp { name: name.clone(), config: agent.clone() })
     }));
     all.extend(config.remote.iter().map(|(name, remote)| -> Arc<dyn Engine> {
         Arc::new(RemoteEngine::contract(name, remote.clone(), &factory.host))

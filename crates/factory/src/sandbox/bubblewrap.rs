@@ -61,7 +61,7 @@ impl Bubblewrap {
     pub(super) fn command(&self, inside: Enclosed) -> io::Result<(Command, Guard)> {
         let Enclosed { program, args, env, dir, view } = inside;
         let home = home::create(&view.home)?;
-        let kept = home::fill(&home, view.home_files, view.kept.as_deref(), &self.host)?;
+        let kept = home::fill(&home, view.home_files, &view.home_folders, view.kept.as_deref(), &self.host)?;
         home::add_settings(&home, view.settings.as_ref())?;
         home::put_secrets(&home, &view.secrets)?;
         let wiped = (!view.secrets.is_empty()).then(|| home.clone());

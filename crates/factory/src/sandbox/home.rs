@@ -10,6 +10,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use giga_domain::SecretPlace;
+use giga_domain::secret::is_home_file;
+use serde::Deserialize;
 
 use crate::engines::{HomeSettings, HostEnvironment, JobSecret, merge};
 
@@ -24,6 +26,41 @@ pub(crate) struct HomeFile {
     pub(crate) copied: &'static [&'static str],
     /// Folders in it that a later run of the same job finds again: its sessions.
     pub(crate) kept: &'static [&'static str],
+}
+
+/// The same, as an operator writes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, try_from = "HomeFolderText")]
+pub struct HomeFolder {
+    /// Below the home.
+    pub folder: String,
+    /// Files in it that are copied: settings and account.
+    pub copied: Vec<String>,
+    /// Folders in it that a later run of the same job finds again: sessions.
+    pub kept: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct HomeFolderText {
+    folder: String,
+    #[serde(default)]
+    copied: Vec<String>,
+    #[serde(default)]
+    kept: Vec<String>,
+}
+
+impl TryFrom<HomeFolderText> for HomeFolder {
+    type Error = String;
+
+    fn try_from(text: HomeFolderText) -> Result<Self, String> {
+        let HomeFolderText { folder, copied, kept } = text;
+        let bad = [&folder].into_iter().chain(&copied).chain(&kept).find(|path| !is_home_file(path));
+        if let Some(bad) = bad {
+            return Err(format!("`{bad}` is no path below the home, such as `.config/agent`"));
+        }
+        Ok(Self { folder, copied, kept })
+    }
 }
 
 /// Where things of the operator's are, as the variables have it; inside, they would lead nowhere.
@@ -59,33 +96,51 @@ pub(super) fn create(wanted: &Path) -> io::Result<PathBuf> {
 pub(super) fn fill(
     home: &Path,
     files: &[HomeFile],
+    folders: &[HomeFolder],
     kept: Option<&Path>,
     host: &HostEnvironment,
 ) -> io::Result<Vec<(PathBuf, PathBuf)>> {
     let mut bound = Vec::new();
     for file in files {
-        let to = home.join(file.folder);
-        let private = |folder: &Path| DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        if let Some(from) = source(file, host) {
-            for name in file.copied {
-                let source = from.join(name);
-                if source.is_file() {
-                    private(&to)?;
-                    std::fs::copy(&source, to.join(name))?;
-                    std::fs::set_permissions(to.join(name), std::fs::Permissions::from_mode(0o600))?;
-                }
-            }
-        }
-        for name in file.kept {
-            if let Some(kept) = kept {
-                let (store, seen) = (kept.join(file.folder).join(name), to.join(name));
-                private(&store)?;
-                private(&seen)?;
-                bound.push((store, seen));
-            }
-        }
+        fill_one(home, file.folder, source(file, host), file.copied, file.kept, kept, &mut bound)?;
+    }
+    let operators = host.get("HOME").map(Path::new);
+    for HomeFolder { folder, copied, kept: sessions } in folders {
+        let from = operators.map(|home| home.join(folder));
+        fill_one(home, folder, from, copied, sessions, kept, &mut bound)?;
     }
     Ok(bound)
+}
+
+fn fill_one<S: AsRef<Path>>(
+    home: &Path,
+    folder: &str,
+    from: Option<PathBuf>,
+    copied: &[S],
+    sessions: &[S],
+    kept: Option<&Path>,
+    bound: &mut Vec<(PathBuf, PathBuf)>,
+) -> io::Result<()> {
+    let to = home.join(folder);
+    let private = |folder: &Path| DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    for name in copied {
+        let Some(source) = from.as_ref().map(|from| from.join(name)).filter(|source| source.is_file()) else {
+            continue;
+        };
+        let to = to.join(name);
+        to.parent().map_or(Ok(()), private)?;
+        std::fs::copy(&source, &to)?;
+        std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o600))?;
+    }
+    if let Some(kept) = kept {
+        for name in sessions {
+            let (store, seen) = (kept.join(folder).join(name), to.join(name));
+            private(&store)?;
+            private(&seen)?;
+            bound.push((store, seen));
+        }
+    }
+    Ok(())
 }
 
 /// Into the copy of the operator's settings, where there is one. One that is no plain JSON is left as it is: an engine that can
@@ -157,7 +212,7 @@ mod tests {
         let run = tempfile::tempdir().unwrap();
         let host: HostEnvironment = [("HOME", owner.path())].into_iter().collect();
         let home = create(&run.path().join("home")).unwrap();
-        let bound = fill(&home, &FILES, Some(&run.path().join("kept")), &host).unwrap();
+        let bound = fill(&home, &FILES, &[], Some(&run.path().join("kept")), &host).unwrap();
         assert_eq!(std::fs::read_to_string(home.join(".tool/account.json")).unwrap(), "account.json");
         assert!(!home.join(".tool/history.json").exists());
         assert_eq!(bound, [(run.path().join("kept/.tool/sessions"), home.join(".tool/sessions"))]);
@@ -206,7 +261,7 @@ mod tests {
         let host: HostEnvironment =
             [("HOME", Path::new("/nowhere")), ("TOOL_HOME", elsewhere.path())].into_iter().collect();
         let home = tempfile::tempdir().unwrap();
-        fill(home.path(), &FILES, None, &host).unwrap();
+        fill(home.path(), &FILES, &[], None, &host).unwrap();
         assert!(home.path().join(".tool/account.json").is_file());
         assert!(is_place("CODEX_HOME".as_ref()) && !is_place("PATH".as_ref()));
     }

@@ -34,6 +34,7 @@ use tokio::process::Command;
 pub use config::{InitProgram, SandboxConfig, SandboxMode};
 pub use harden::harden_this_process;
 pub(crate) use home::HomeFile;
+pub use home::HomeFolder;
 pub use limits::{Limits, human as human_bytes, parse_bytes};
 pub(crate) use network::host_of;
 pub use network::{HostRule, NetworkConfig, NetworkMode};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use tokio::process::Command;
 
 use super::cgroup::RunGroup;
-use super::home::HomeFile;
+use super::home::{HomeFile, HomeFolder};
 use super::network::{HostRule, Proxy};
 use super::watch::Watch;
 use crate::engines::{HomeSettings, JobSecret};
@@ -19,6 +19,8 @@ pub(crate) struct View {
     pub(crate) home: PathBuf,
     /// What the engine needs of the operator's home.
     pub(crate) home_files: &'static [HomeFile],
+    /// The same, as the operator says.
+    pub(crate) home_folders: Vec<HomeFolder>,
     /// Added to what was copied into the home.
     pub(crate) settings: Option<HomeSettings>,
     /// Where a job's sessions are kept between its runs.

@@ -5,11 +5,11 @@
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(in crate::engines) struct Line {
     /// Without the line end; what is no UTF-8 is replaced.
-    pub(super) text: String,
+    pub(in crate::engines) text: String,
     /// Bytes that were thrown away.
-    pub(super) lost: u64,
+    pub(in crate::engines) lost: u64,
 }
 
 pub(super) struct Lines<R> {

@@ -4,6 +4,7 @@
 //! a process behind: on every way out (success, failure, watchdog, budget, stop request, a dropped future) the whole
 //! process tree is killed.
 
+mod dialogue;
 mod environment;
 mod lines;
 mod output;
@@ -34,6 +35,7 @@ use crate::workspace::remove_folder;
 use output::OutputReader;
 use tree::ProcessTree;
 
+pub(super) use dialogue::{Connection, Conversed, Cut, Line, converse};
 pub use environment::HostEnvironment;
 pub(super) use output::overrun;
 pub(super) use probe::{Probe, probe};
@@ -62,6 +64,7 @@ pub(super) struct Run {
     pub(super) session_is_unknown: bool,
 }
 
+#[derive(Debug)]
 enum End {
     Exited(std::io::Result<ExitStatus>),
     Stopped,
@@ -79,7 +82,7 @@ pub(super) async fn run(
     if stop.is_cancelled() {
         return not_started(EngineOutcome::Stopped);
     }
-    let Started { mut child, mut tree, mut guard } = match spawn(launch, sandbox) {
+    let Started { mut child, tree, mut guard } = match spawn(launch, sandbox) {
         Ok(started) => started,
         Err(failure) => return not_started(EngineOutcome::Failed(failure)),
     };
@@ -106,10 +109,32 @@ pub(super) async fn run(
         failure = watchdogs(request, quiet_since) => End::Cut(failure),
         failure = breach(guard.as_ref(), tree.leader()) => End::Cut(failure),
     };
+    let end = wind_down(Started { child, tree, guard }, end, request.watchdog.kill_grace).await;
+    let reader = if let Ok(reader) = tokio::time::timeout(DRAIN, &mut reader).await {
+        reader
+    } else {
+        give_up.cancel();
+        reader.await
+    };
+    match reader {
+        Ok(reader) => conclude(end, reader, sandboxed).await,
+        Err(panicked) => {
+            let detail = format!("the engine's output could not be read: {panicked}");
+            let failure = EngineFailure::passing(FailReason::Infrastructure, detail);
+            let mut run = not_started(EngineOutcome::Failed(failure));
+            run.report.metered = false;
+            run
+        }
+    }
+}
+
+/// Ends whatever still runs, and clears away what was made for it. Running out of memory is why it ended, where it did.
+async fn wind_down(started: Started, end: End, kill_grace: Duration) -> End {
+    let Started { mut child, mut tree, mut guard } = started;
     if !matches!(end, End::Exited(_)) {
         tree.terminate();
         // Whether it went by itself or not, the rest of the process tree is killed next.
-        let _in_time = tokio::time::timeout(request.watchdog.kill_grace, child.wait()).await;
+        let _in_time = tokio::time::timeout(kill_grace, child.wait()).await;
     }
     if child.id().is_none() {
         tree.leader_ended();
@@ -128,22 +153,7 @@ pub(super) async fn run(
     {
         tracing::warn!(%error, "the private home of a run with secrets could not be removed");
     }
-    let reader = if let Ok(reader) = tokio::time::timeout(DRAIN, &mut reader).await {
-        reader
-    } else {
-        give_up.cancel();
-        reader.await
-    };
-    match reader {
-        Ok(reader) => conclude(end, reader, sandboxed).await,
-        Err(panicked) => {
-            let detail = format!("the engine's output could not be read: {panicked}");
-            let failure = EngineFailure::passing(FailReason::Infrastructure, detail);
-            let mut run = not_started(EngineOutcome::Failed(failure));
-            run.report.metered = false;
-            run
-        }
-    }
+    end
 }
 
 async fn conclude(end: End, mut reader: OutputReader, sandboxed: bool) -> Run {
@@ -287,6 +297,11 @@ struct Started {
 }
 
 fn spawn(mut launch: Launch, sandbox: &Sandbox) -> Result<Started, EngineFailure> {
+    let stdin = launch.stdin.take().map_or_else(Stdio::null, Stdio::from);
+    spawn_with(launch, sandbox, stdin)
+}
+
+fn spawn_with(mut launch: Launch, sandbox: &Sandbox, stdin: Stdio) -> Result<Started, EngineFailure> {
     let marker = match launch.env.get(OsString::from(RUN_MARKER).as_os_str()).and_then(|value| value.to_str())
     {
         Some(marker) => marker.to_owned(),
@@ -295,12 +310,12 @@ fn spawn(mut launch: Launch, sandbox: &Sandbox) -> Result<Started, EngineFailure
     launch.env.insert(RUN_MARKER.into(), marker.clone().into());
     launch.env.insert("PWD".into(), launch.dir.clone().into());
     let (program, dir) = (launch.program.clone(), launch.dir.clone());
-    let Launch { args, env, stdin, view, .. } = launch;
+    let Launch { args, env, view, .. } = launch;
     let inside = Enclosed { program: launch.program, args, env, dir: launch.dir, view };
     let (mut command, guard) =
         sandbox.command(inside).map_err(|error| not_spawned(&program, &dir, &error))?;
     command
-        .stdin(stdin.map_or_else(Stdio::null, Stdio::from))
+        .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)

@@ -33,6 +33,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::acp::{self, AcpConfig};
 use super::config::{EventFormat, ProgramConfig};
 use super::engine::{
     Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, JobSecret,
@@ -44,14 +45,14 @@ use super::prices::PriceTable;
 use super::process::{self, HostEnvironment, Launch, Run};
 use super::sink::EventSink;
 use super::tool_server::{self, Offer, ToolServer};
-use crate::sandbox::{HomeFile, HostRule, Sandbox, View, host_of};
+use crate::sandbox::{HomeFile, HomeFolder, HostRule, Sandbox, View, host_of};
 
 pub(super) use command::Template;
 use preflight::SignIn;
 pub(super) use shell::Shell;
 
 /// How engines with an account reach it from behind a proxy.
-const NETWORK_VARIABLES: [&str; 6] =
+pub(super) const NETWORK_VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];
 
 #[derive(
@@ -240,9 +241,19 @@ pub(super) trait Recipe: fmt::Debug + Send + Sync {
     /// Variables of the factory that the program may see besides the base.
     fn variables(&self) -> Vec<&str>;
 
+    /// Set for it, whatever the factory's environment has.
+    fn fixed_variables(&self) -> Vec<(&str, &str)> {
+        Vec::new()
+    }
+
     /// What it needs of the operator's home.
     fn home_files(&self) -> &'static [HomeFile] {
         &[]
+    }
+
+    /// The same, as the operator says.
+    fn home_folders(&self) -> Vec<HomeFolder> {
+        Vec::new()
     }
 
     /// Those of its variables that name a file which it reads.
@@ -306,6 +317,11 @@ pub(super) trait Recipe: fmt::Debug + Send + Sync {
     }
 
     fn how_to_install(&self) -> String;
+
+    /// Of an agent that is talked to in that protocol, instead of having its output read.
+    fn acp(&self) -> Option<&AcpConfig> {
+        None
+    }
 }
 
 /// How a program is given its persona and the review comments.
@@ -366,7 +382,7 @@ impl Engine for ProgramEngine {
         &self,
         request: EngineRequest,
         events: mpsc::Sender<EngineEvent>,
-        _inbox: Inbox,
+        mut inbox: Inbox,
         stop: CancellationToken,
     ) -> EngineReport {
         let mut sink = EventSink::new(&request, &self.secrets(&request), events);
@@ -380,12 +396,12 @@ impl Engine for ProgramEngine {
             None => None,
         };
         let before = if resume.is_some() { request.usage_before } else { Usage::default() };
-        let run = self.attempt(&request, resume, before, sink.again(), &stop).await;
+        let run = self.attempt(&request, resume, before, sink.again(), &mut inbox, &stop).await;
         if resume.is_none() || !run.session_is_unknown || stop.is_cancelled() {
             return run.report;
         }
         sink.note("the session to resume is not on this machine; a new one is begun").await;
-        self.attempt(&request, None, Usage::default(), sink, &stop).await.report
+        self.attempt(&request, None, Usage::default(), sink, &mut inbox, &stop).await.report
     }
 }
 
@@ -396,6 +412,7 @@ impl ProgramEngine {
         session: Option<&str>,
         before: Usage,
         sink: EventSink,
+        inbox: &mut Inbox,
         stop: &CancellationToken,
     ) -> Run {
         let scratch = match private_folder(self.scratch.as_deref()) {
@@ -406,6 +423,13 @@ impl ProgramEngine {
             Ok(launch) => launch,
             Err(failure) => return failed(failure),
         };
+        if let Some(config) = self.recipe.acp() {
+            let prompts = [true, false].map(|resumes| self.prompt_parts(request, resumes).1);
+            let (prices, obeys_repository) = (&self.prices, self.obeys_repository);
+            let prompts = prompts.into();
+            let task = acp::Task { config, prices, session, before, prompts, obeys_repository };
+            return acp::run(task, launch, &self.sandbox, request, sink, inbox, stop).await;
+        }
         let model = request.model.as_deref().or(self.recipe.model()).map(str::to_owned);
         let tally = Tally::new(self.recipe.format(), self.prices.clone(), before, model);
         let mut run = process::run(launch, &self.sandbox, request, tally, sink, stop).await;
@@ -510,6 +534,9 @@ impl ProgramEngine {
                 environment.insert(name.into(), OsString::from_vec(value.to_vec()));
             }
         }
+        environment.extend(
+            self.recipe.fixed_variables().into_iter().map(|(name, value)| (name.into(), value.into())),
+        );
         if !self.obeys_repository {
             for (name, value) in self.recipe.shut_variables() {
                 environment.entry(name.into()).or_insert_with(|| value.into());
@@ -542,6 +569,7 @@ fn view(recipe: &dyn Recipe, host: &HostEnvironment, folder: &Path) -> View {
     let files = recipe.file_variables().iter().filter_map(|name| host.get(name)).map(PathBuf::from);
     View {
         home_files: recipe.home_files(),
+        home_folders: recipe.home_folders(),
         read: files.filter(|file| file.is_absolute() && file.exists()).collect(),
         hosts: hosts(recipe, host),
         ..View::in_folder(folder)

@@ -7,7 +7,10 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
+use tempfile::TempDir;
+
 use super::{Recipe, view};
+use crate::engines::acp;
 use crate::engines::engine::Preflight;
 use crate::engines::process::{HostEnvironment, Launch, Probe, probe};
 use crate::sandbox::Sandbox;
@@ -27,6 +30,15 @@ pub(super) async fn preflight(recipe: &dyn Recipe, host: &HostEnvironment, sandb
     let Some(program) = host.find_program(recipe.program()) else {
         return Preflight::NotInstalled { remedy: recipe.how_to_install() };
     };
+    if let Some(config) = recipe.acp() {
+        let args = config.argv.iter().skip(1).map(OsString::from).collect();
+        return match question(&program, args, recipe, host) {
+            Ok((launch, _folder)) => {
+                acp::preflight(config, launch, sandbox, &recipe.how_to_install()).await
+            }
+            Err(detail) => broken(recipe, &detail),
+        };
+    }
     let ask = async |args: Vec<OsString>| ask(&program, args, recipe, host, sandbox).await;
     let version = match recipe.version_args() {
         None => None,
@@ -60,24 +72,29 @@ async fn ask(
     host: &HostEnvironment,
     sandbox: &Sandbox,
 ) -> Result<Probe, String> {
-    // An empty folder, so that no project's settings or hooks have a say.
+    let asked = args.first().map(|arg| arg.to_string_lossy().into_owned()).unwrap_or_default();
+    let (launch, _folder) = question(program, args, recipe, host)?;
+    match probe(launch, sandbox, PATIENCE).await {
+        Ok(Some(answer)) => Ok(answer),
+        Ok(None) => Err(format!("`{asked}` was not answered within {PATIENCE:?}")),
+        Err(failure) => Err(failure.detail),
+    }
+}
+
+/// In an empty folder, so that no project's settings or hooks have a say.
+fn question(
+    program: &Path,
+    args: Vec<OsString>,
+    recipe: &dyn Recipe,
+    host: &HostEnvironment,
+) -> Result<(Launch, TempDir), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let dir = folder.path().join("tree");
     std::fs::create_dir(&dir).map_err(|error| error.to_string())?;
-    let question = args.first().map(|arg| arg.to_string_lossy().into_owned()).unwrap_or_default();
-    let launch = Launch {
-        program: program.to_owned(),
-        args,
-        env: host.for_engine(recipe.variables(), &[]),
-        dir,
-        stdin: None,
-        view: view(recipe, host, folder.path()),
-    };
-    match probe(launch, sandbox, PATIENCE).await {
-        Ok(Some(answer)) => Ok(answer),
-        Ok(None) => Err(format!("`{question}` was not answered within {PATIENCE:?}")),
-        Err(failure) => Err(failure.detail),
-    }
+    let mut env = host.for_engine(recipe.variables(), &[]);
+    env.extend(recipe.fixed_variables().into_iter().map(|(name, value)| (name.into(), value.into())));
+    let view = view(recipe, host, folder.path());
+    Ok((Launch { program: program.to_owned(), args, env, dir, stdin: None, view }, folder))
 }
 
 fn broken(recipe: &dyn Recipe, detail: &str) -> Preflight {
