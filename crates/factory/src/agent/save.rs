@@ -53,6 +53,8 @@ impl JobRun<'_> {
             let asked = tokio::select! {
                 () = until.cancelled() => return,
                 () = tokio::time::sleep_until(due) => None,
+                // At once: whoever comes after a crash can go on with it only if somebody knows it.
+                () = self.meter.new_session() => None,
                 Some(asked) = wanted.recv() => Some(asked),
             };
             if asked.is_some()
@@ -75,27 +77,34 @@ impl JobRun<'_> {
 
     /// `note` is the job's own, where it asked for this.
     async fn save_and_report(&self, place: &Place, note: Option<String>) -> Answer {
-        let Place::Repo(folder) = place else {
-            let reason =
-                "the job has no repository, so there is no work to save; keep files with save_artifact";
-            return inside::refused(reason);
-        };
         self.take_so_far(place).await;
-        let saved = match folder.checkpoint("while running", true).await {
-            Ok(Some(saved)) => self.saved(Ok(Some(saved))),
-            Ok(None) => return Answer::NothingNew {},
-            Err(error) => {
-                let reason = format!("the checkpoint failed: {error}");
-                self.saved(Err(error));
-                return inside::refused(&reason);
-            }
+        let saved = match place {
+            Place::Scratch { .. } => None,
+            Place::Repo(folder) => match folder.checkpoint("while running", true).await {
+                Ok(saved) => self.saved(Ok(saved)),
+                Err(error) => {
+                    let reason = format!("the checkpoint failed: {error}");
+                    self.saved(Err(error));
+                    return inside::refused(&reason);
+                }
+            },
         };
-        let Some(mut checkpoint) = saved else { return Answer::NothingNew {} };
+        let known = self.known.lock().clone().unwrap_or_default();
+        let is_new = saved.is_some();
+        let mut checkpoint = saved.unwrap_or_else(|| known.clone());
+        self.meter.note_session(&mut checkpoint);
+        if !is_new && checkpoint.session_id == known.session_id {
+            return match place {
+                Place::Repo(_) => Answer::NothingNew {},
+                Place::Scratch { .. } => inside::refused(
+                    "the job has no repository, so there is no work to save; keep files with save_artifact",
+                ),
+            };
+        }
         if let Some(note) = note {
             self.log.note(&format!("checkpoint: {note}"));
             checkpoint.note = Some(note);
         }
-        self.meter.note_session(&mut checkpoint);
         let checkpoint = self.clean_checkpoint(checkpoint);
         let patch = PatchRequest {
             lease_epoch: self.held.epoch,

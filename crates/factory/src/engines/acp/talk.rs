@@ -29,7 +29,9 @@ use super::updates::Reader;
 use super::usage::Meter;
 use super::{Task, session_meta};
 use crate::engines::acp::AcpConfig;
-use crate::engines::engine::{Answer, EngineEvent, EngineFailure, EngineRequest, Inbox, Input, Question, Stream, Usage};
+use crate::engines::engine::{
+    Answer, EngineEvent, EngineFailure, EngineRequest, Inbox, Input, Question, Stream, Usage,
+};
 use crate::engines::process::{Connection, Line, overrun};
 use crate::engines::sink::EventSink;
 
@@ -197,7 +199,8 @@ impl<'a> Talk<'a> {
                 Ok(Some(found)) => options = Some(found),
                 Ok(None) => self.sink.note("the agent cannot resume sessions; a new one is begun").await,
                 Err(error) => {
-                    let note = format!("the session cannot be resumed ({}); a new one is begun", error.message);
+                    let note =
+                        format!("the session cannot be resumed ({}); a new one is begun", error.message);
                     self.sink.note(&note).await;
                 }
             }
@@ -221,7 +224,8 @@ impl<'a> Talk<'a> {
     }
 
     fn new_session(&self) -> NewSessionRequest {
-        NewSessionRequest::new(&self.request.dir).meta(session_meta(self.config.account, self.obeys_repository))
+        NewSessionRequest::new(&self.request.dir)
+            .meta(session_meta(self.config.account, self.obeys_repository))
     }
 
     /// `None` where the agent cannot.
@@ -415,9 +419,11 @@ impl<'a> Talk<'a> {
             text: self.sink.redact(&title),
             options: request.options.iter().map(|option| option.name.clone()).collect(),
             default: match permission::no(&request.options) {
-                RequestPermissionOutcome::Selected(no) => {
-                    request.options.iter().find(|option| option.option_id == no.option_id).map(|o| o.name.clone())
-                }
+                RequestPermissionOutcome::Selected(no) => request
+                    .options
+                    .iter()
+                    .find(|option| option.option_id == no.option_id)
+                    .map(|o| o.name.clone()),
                 _ => None,
             },
         };

@@ -42,6 +42,11 @@ pub(super) enum LineEvent {
         tokens: Tokens,
         usd: Option<Usd>,
     },
+    /// What was used since the last such event, or since the run began.
+    RunPart {
+        tokens: Tokens,
+        usd: Option<Usd>,
+    },
     /// Everything of this run, by model.
     RunTotal(Vec<(String, Tokens)>),
     /// The engine's latest reply; later ones replace it.
@@ -51,6 +56,8 @@ pub(super) enum LineEvent {
     Note(String),
     /// An error that the engine may get over.
     Error(EngineFailure),
+    /// When the account's used-up window opens again, in seconds since 1970.
+    ResetsAt(u64),
     Ended(Result<(), EngineFailure>),
     /// Nothing more to do. It may have succeeded or failed.
     Idle,
@@ -80,6 +87,21 @@ impl EventFormat {
         match self {
             Self::Text => false,
             Self::Program(program) => program.cli().shows_answers(),
+        }
+    }
+
+    pub(super) fn counts_as_it_goes(self) -> bool {
+        match self {
+            Self::Text => false,
+            Self::Program(program) => program.cli().counts_as_it_goes(),
+        }
+    }
+
+    /// Whether the log can do without the line.
+    pub(super) fn is_progress(self, line: &str) -> bool {
+        match self {
+            Self::Text => false,
+            Self::Program(program) => object(line).is_some_and(|event| program.cli().is_progress(&event)),
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::ops::Sub;
+use std::time::{Duration, SystemTime};
 
 use giga_domain::{FailReason, Usd};
 
@@ -38,6 +39,7 @@ pub(in super::super) struct Tally {
     open: bool,
     answered: bool,
     error: Option<EngineFailure>,
+    resets_at: Option<u64>,
     ended: Option<Result<(), EngineFailure>>,
     priced_by_guess: bool,
 }
@@ -63,9 +65,15 @@ impl Tally {
             open: true,
             answered: false,
             error: None,
+            resets_at: None,
             ended: None,
             priced_by_guess: false,
         }
+    }
+
+    /// Whether the log can do without the line.
+    pub(in super::super) fn is_progress(&self, line: &str) -> bool {
+        self.format.is_progress(line)
     }
 
     /// Reads a line and returns what has changed by it.
@@ -74,7 +82,12 @@ impl Tally {
         for event in self.format.read(line) {
             self.apply(event, &mut changes);
         }
-        let usage = self.total.or(self.steps).unwrap_or_else(|| self.of_messages());
+        let usage = match self.total.or(self.steps) {
+            None => self.of_messages(),
+            Some(sum) if self.messages.is_empty() => sum,
+            // Those that came after the sum.
+            Some(sum) => sum.plus(self.of_messages()),
+        };
         if usage != self.usage {
             self.usage = usage;
             changes.push(EngineEvent::Usage(usage));
@@ -99,9 +112,7 @@ impl Tally {
             LineEvent::Answered => self.answered = true,
             LineEvent::Message { id, tokens } => {
                 let known = self.messages.entry(id).or_default();
-                if tokens.sum() > known.sum() {
-                    *known = tokens;
-                }
+                *known = known.at_least(tokens);
             }
             LineEvent::Step { tokens, usd } => {
                 let steps = self.steps.get_or_insert_default();
@@ -114,11 +125,22 @@ impl Tally {
                 let model = self.model.clone();
                 let cost = usd.unwrap_or_else(|| self.priced(model.as_deref(), tokens, changes));
                 let before = self.contained_in(tokens);
+                // The messages so far are in it.
+                self.messages.clear();
                 self.open = false;
                 self.total = Some(Usage {
                     tokens: without(tokens.sum(), before.tokens),
                     cost: Some(without(cost, before.cost.unwrap_or_default())),
                 });
+            }
+            LineEvent::RunPart { tokens, usd } => {
+                let model = self.model.clone();
+                let cost = usd.unwrap_or_else(|| self.priced(model.as_deref(), tokens, changes));
+                // The messages so far are in it.
+                self.messages.clear();
+                self.open = false;
+                let part = Usage { tokens: tokens.sum(), cost: Some(cost) };
+                self.total = Some(self.total.map_or(part, |before| before.plus(part)));
             }
             LineEvent::RunTotal(models) => {
                 let mut total = Usage { tokens: 0, cost: Some(Usd::ZERO) };
@@ -140,6 +162,7 @@ impl Tally {
             }
             LineEvent::Note(note) => changes.push(EngineEvent::Note(note)),
             LineEvent::Error(failure) => self.error = Some(failure),
+            LineEvent::ResetsAt(seconds) => self.resets_at = Some(seconds),
             LineEvent::Ended(how) => self.ended = Some(how),
             LineEvent::Idle => {
                 self.ended.get_or_insert(Ok(()));
@@ -218,6 +241,16 @@ impl Tally {
 
     /// `stderr_tail` are the last lines of standard error.
     pub(in super::super) fn verdict(&self, exit: &Exit, stderr_tail: &str) -> Result<(), EngineFailure> {
+        self.cause(exit, stderr_tail).map_err(|failure| {
+            let opens = self.resets_at.filter(|_| failure.reason == FailReason::OutOfQuota);
+            let wait = opens.and_then(|at| {
+                (SystemTime::UNIX_EPOCH + Duration::from_secs(at)).duration_since(SystemTime::now()).ok()
+            });
+            EngineFailure { resets_in: failure.resets_in.or(wait), ..failure }
+        })
+    }
+
+    fn cause(&self, exit: &Exit, stderr_tail: &str) -> Result<(), EngineFailure> {
         let by_status = exit.code.and_then(|code| self.format.exit_failure(code));
         match &self.ended {
             Some(Ok(())) => Ok(()),

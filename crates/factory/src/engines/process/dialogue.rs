@@ -183,4 +183,3 @@ async fn complain(
     }
     tail.make_contiguous().join(" | ")
 }
-

@@ -132,9 +132,19 @@ pub(super) trait Cli: Sync {
     /// What an event of its output says.
     fn read(&self, event: &Value) -> Vec<LineEvent>;
 
+    /// Whether an event is one of a flood that only says how far an answer is: read, and not kept in the log.
+    fn is_progress(&self, _event: &Value) -> bool {
+        false
+    }
+
     /// What an exit status means, where the program gives it a meaning of its own.
     fn exit_failure(&self, _code: i32) -> Option<EngineFailure> {
         None
+    }
+
+    /// Whether it says what an answer costs as soon as it begins.
+    fn counts_as_it_goes(&self) -> bool {
+        false
     }
 
     /// Whether it prints something as soon as the model begins to answer: a run in which it did not has used nothing.
@@ -376,6 +386,11 @@ impl Engine for ProgramEngine {
 
     async fn preflight(&self) -> Preflight {
         preflight::preflight(self.recipe.as_ref(), &self.host, &self.sandbox).await
+    }
+
+    fn stays_current(&self) -> bool {
+        // A sandbox dies with its agent.
+        self.recipe.format().counts_as_it_goes() && self.sandbox.missing().is_none()
     }
 
     async fn run(
