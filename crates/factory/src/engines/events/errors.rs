@@ -3,11 +3,13 @@
 //! Only used on what an engine says about itself (an error event, its standard error at the end), never on the text
 //! that it writes about the job.
 
+use std::time::Duration;
+
 use giga_domain::FailReason;
 
 use super::super::engine::EngineFailure;
 
-const SIGNED_OUT: [&str; 12] = [
+const SIGNED_OUT: [&str; 14] = [
     "not logged in",
     "not authenticated",
     "please run /login",
@@ -16,27 +18,66 @@ const SIGNED_OUT: [&str; 12] = [
     "invalid api key",
     "incorrect api key",
     "missing api key",
+    "api key not valid",
+    "api_key_invalid",
     "authentication",
     "unauthorized",
     "providerautherror",
     "auth method",
 ];
 
-const BUSY: [&str; 9] = [
+/// A window of the account is used up: waiting for a moment does not help.
+const OUT_OF_QUOTA: [&str; 12] = [
+    "usage limit",
+    "usage_limit",
+    "hit your limit",
+    "hit your session limit",
+    "hit your weekly limit",
+    "daily quota",
+    "quota will reset",
+    "exceeded your current quota",
+    "insufficient_quota",
+    "terminalquotaerror",
+    "out of credits",
+    "credit balance is too low",
+];
+
+/// The provider asks for a moment.
+const BUSY: [&str; 8] = [
     "rate limit",
     "rate_limit",
     "ratelimit",
     "too many requests",
     "overloaded",
-    "usage limit",
-    "hit your limit",
-    "quota",
+    "at capacity",
     "resource_exhausted",
+    "resource has been exhausted",
 ];
 
 const BUSY_CODES: [&str; 2] = ["429", "529"];
 
-const NETWORK: [&str; 12] = [
+const CONTEXT: [&str; 7] = [
+    "context window",
+    "context_window",
+    "context length",
+    "context_length",
+    "prompt is too long",
+    "input token count",
+    "input is too long",
+];
+
+const REFUSED: [&str; 8] = [
+    "blocked due to safety",
+    "blocked due to recitation",
+    "response was blocked",
+    "has been flagged",
+    "was flagged for possible",
+    "policy violation",
+    "limited access to this content for safety",
+    "prompt was blocked",
+];
+
+const NETWORK: [&str; 13] = [
     "network",
     "connection",
     "connect error",
@@ -49,6 +90,7 @@ const NETWORK: [&str; 12] = [
     "fetch failed",
     "service unavailable",
     "bad gateway",
+    "api error: terminated",
 ];
 
 const UNKNOWN_SESSION: [&str; 7] = [
@@ -62,20 +104,63 @@ const UNKNOWN_SESSION: [&str; 7] = [
 ];
 
 pub(in super::super) fn classify(message: &str) -> EngineFailure {
-    if names(message, &BUSY, &BUSY_CODES) {
+    if names(message, &CONTEXT, &[]) {
+        EngineFailure::lasting(FailReason::ContextTooLong, message)
+    } else if names(message, &REFUSED, &[]) {
+        EngineFailure::lasting(FailReason::Refused, message)
+    } else if names(message, &OUT_OF_QUOTA, &[]) {
+        out_of_quota(message)
+    } else if names(message, &BUSY, &BUSY_CODES) {
         EngineFailure::passing(FailReason::Infrastructure, message)
     } else if names(message, &SIGNED_OUT, &["401", "403"]) {
-        EngineFailure::lasting(FailReason::NoEngine, message)
+        EngineFailure::passing(FailReason::SignedOut, message)
     } else if names(message, &NETWORK, &["500", "502", "503", "504"]) {
         EngineFailure::passing(FailReason::Infrastructure, message)
+    } else if message.to_lowercase().contains("quota") {
+        out_of_quota(message)
     } else {
         EngineFailure::lasting(FailReason::Crash, message)
     }
 }
 
+/// With the time that the message itself names, if it does.
+pub(in super::super) fn out_of_quota(message: &str) -> EngineFailure {
+    let resets_in = reset_after(message);
+    EngineFailure { resets_in, ..EngineFailure::passing(FailReason::OutOfQuota, message) }
+}
+
+/// As in `Your quota will reset after 3h12m5s.`
+fn reset_after(message: &str) -> Option<Duration> {
+    let lower = message.to_lowercase();
+    let after = ["reset after ", "resets in ", "try again in ", "retry after "]
+        .iter()
+        .find_map(|words| lower.split_once(words).map(|(_, after)| after))?;
+    let mut seconds: u64 = 0;
+    let mut number = String::new();
+    for c in after.chars() {
+        match c {
+            '0'..='9' => number.push(c),
+            'd' | 'h' | 'm' | 's' if !number.is_empty() => {
+                let unit = match c {
+                    'd' => 86_400,
+                    'h' => 3_600,
+                    'm' => 60,
+                    _ => 1,
+                };
+                seconds = seconds.saturating_add(number.parse::<u64>().ok()?.saturating_mul(unit));
+                number.clear();
+            }
+            ' ' => {}
+            _ => break,
+        }
+    }
+    (seconds > 0).then(|| Duration::from_secs(seconds))
+}
+
 /// Whether the account refused the run: such a run costs nothing.
 pub(in super::super) fn is_account_refusal(failure: &EngineFailure) -> bool {
-    failure.reason == FailReason::NoEngine || names(&failure.detail, &BUSY, &BUSY_CODES)
+    matches!(failure.reason, FailReason::NoEngine | FailReason::SignedOut | FailReason::OutOfQuota)
+        || names(&failure.detail, &BUSY, &BUSY_CODES)
 }
 
 fn names(message: &str, phrases: &[&str], codes: &[&str]) -> bool {
@@ -96,22 +181,40 @@ mod tests {
 
     #[test]
     fn reasons() {
-        use FailReason::{Crash, Infrastructure, NoEngine};
+        use FailReason::{ContextTooLong, Crash, Infrastructure, OutOfQuota, Refused, SignedOut};
         for (message, reason, retryable) in [
-            ("Not logged in · Please run /login", NoEngine, false),
-            ("unexpected status 401 Unauthorized", NoEngine, false),
-            ("FatalAuthenticationError: set an auth method", NoEngine, false),
-            ("You've hit your limit · resets 2pm", Infrastructure, true),
+            ("Not logged in · Please run /login", SignedOut, true),
+            ("unexpected status 401 Unauthorized", SignedOut, true),
+            ("FatalAuthenticationError: set an auth method", SignedOut, true),
+            ("[API Error: {\"error\":{\"message\":\"API key not valid.\"}}]", SignedOut, true),
+            ("You've hit your limit · resets 2pm", OutOfQuota, true),
+            ("You’ve hit your usage limit. Try again at 8:05 AM.", OutOfQuota, true),
+            ("[API Error: You have exhausted your daily quota on this model.]", OutOfQuota, true),
             ("exceeded retry limit, last status: 429 Too Many Requests", Infrastructure, true),
+            ("Selected model is at capacity. Please try a different model.", Infrastructure, true),
             ("API Error: 529 overloaded_error", Infrastructure, true),
             ("stream disconnected before completion", Infrastructure, true),
+            ("[API Error: terminated]", Infrastructure, true),
             ("HTTP 503", Infrastructure, true),
+            ("Codex ran out of room in the model's context window.", ContextTooLong, false),
+            ("The input token count exceeds the maximum number of tokens allowed", ContextTooLong, false),
+            ("The model response was blocked due to safety settings.", Refused, false),
+            ("This request has been flagged for possible cybersecurity risk.", Refused, false),
             ("the model does not exist", Crash, false),
             ("line 4291 is wrong", Crash, false),
         ] {
             let failure = classify(message);
             assert_eq!((failure.reason, failure.retryable), (reason, retryable), "{message}");
         }
+    }
+
+    #[test]
+    fn when_an_account_opens_again() {
+        let quota = |after: &str| classify(&format!("You have exhausted your quota. {after}")).resets_in;
+        assert_eq!(quota("Your quota will reset after 3h12m5s."), Some(Duration::from_secs(11_525)));
+        assert_eq!(quota("Your quota will reset after 90s."), Some(Duration::from_secs(90)));
+        assert_eq!(quota("Your quota will reset after a while."), None);
+        assert_eq!(quota(""), None);
     }
 
     #[test]

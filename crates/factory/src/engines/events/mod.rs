@@ -13,7 +13,7 @@ use super::config::EventFormat;
 use super::engine::EngineFailure;
 use super::prices::Tokens;
 
-pub(super) use errors::{classify, is_account_refusal, names_an_unknown_session};
+pub(super) use errors::{classify, is_account_refusal, names_an_unknown_session, out_of_quota};
 pub(super) use tally::{Exit, Tally};
 
 /// What a line of output means.
@@ -25,6 +25,8 @@ pub(super) enum LineEvent {
     Began,
     /// The model has answered something: what follows is no failure to reach it.
     Answered,
+    /// The model has used a tool.
+    Acted,
     /// The tokens of one message. The same message may be repeated, with the same or higher numbers.
     Message {
         id: String,
@@ -40,6 +42,18 @@ pub(super) enum LineEvent {
         tokens: Tokens,
         usd: Option<Usd>,
     },
+    /// One answer of the model, as the session's own file has it. It may be told again.
+    Response {
+        id: String,
+        model: Option<String>,
+        tokens: Tokens,
+    },
+    /// What the session had used before this run, as its own file has it.
+    SessionBefore(Tokens),
+    /// When the provider lets an account in again that is out of its quota: the latest of those that are told counts.
+    ResetsAt {
+        unix_seconds: u64,
+    },
     /// Everything of this run, by model.
     RunTotal(Vec<(String, Tokens)>),
     /// The engine's latest reply; later ones replace it.
@@ -50,6 +64,10 @@ pub(super) enum LineEvent {
     /// An error that the engine may get over.
     Error(EngineFailure),
     Ended(Result<(), EngineFailure>),
+    /// It failed, whatever it says about its end.
+    Spoiled(EngineFailure),
+    /// The work is done, unless the model neither said nor did anything: then it declined.
+    Completed,
     /// Nothing more to do. It may have succeeded or failed.
     Idle,
 }
@@ -61,6 +79,16 @@ impl EventFormat {
             Self::Text => vec![LineEvent::Reply(line.trim().to_owned())],
             Self::Program(program) => {
                 object(line).map(|event| program.cli().read(&event)).unwrap_or_default()
+            }
+        }
+    }
+
+    /// What a line of the session's own file means.
+    pub(super) fn read_journal(self, line: &str) -> Vec<LineEvent> {
+        match self {
+            Self::Text => Vec::new(),
+            Self::Program(program) => {
+                object(line).map(|entry| program.cli().read_journal(&entry)).unwrap_or_default()
             }
         }
     }

@@ -16,7 +16,7 @@ use super::{Call, Cli, SignIn, arguments};
 use crate::engines::config::ProgramConfig;
 use crate::engines::engine::EngineFailure;
 use crate::engines::events::LineEvent;
-use crate::engines::process::Probe;
+use crate::engines::process::{JournalFiles, Probe};
 use crate::sandbox::HomeFile;
 
 pub(super) struct Codex;
@@ -78,6 +78,22 @@ impl Cli for Codex {
 
     fn read(&self, event: &Value) -> Vec<LineEvent> {
         events::read(event)
+    }
+
+    /// `sessions/2026/11/18/rollout-<time>-<session>.jsonl`
+    fn journal(&self) -> Option<JournalFiles> {
+        Some(JournalFiles {
+            folder: ".codex",
+            variable: Some("CODEX_HOME"),
+            kept: "sessions",
+            depth: 3,
+            prefix: "rollout-",
+            named_by: 36,
+        })
+    }
+
+    fn read_journal(&self, entry: &Value) -> Vec<LineEvent> {
+        events::read_journal(entry)
     }
 }
 

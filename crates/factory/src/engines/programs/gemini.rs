@@ -15,7 +15,7 @@ use super::{Call, Cli, SignIn, arguments};
 use crate::engines::config::ProgramConfig;
 use crate::engines::engine::EngineFailure;
 use crate::engines::events::LineEvent;
-use crate::engines::process::HostEnvironment;
+use crate::engines::process::{HostEnvironment, JournalFiles};
 use crate::sandbox::HomeFile;
 
 const KEYS: [&str; 3] = ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"];
@@ -100,6 +100,22 @@ impl Cli for Gemini {
 
     fn read(&self, event: &Value) -> Vec<LineEvent> {
         events::read(event)
+    }
+
+    /// `tmp/<project>/chats/session-<time>-<beginning of the session>.jsonl`
+    fn journal(&self) -> Option<JournalFiles> {
+        Some(JournalFiles {
+            folder: ".gemini",
+            variable: None,
+            kept: "tmp",
+            depth: 2,
+            prefix: "session-",
+            named_by: 8,
+        })
+    }
+
+    fn read_journal(&self, entry: &Value) -> Vec<LineEvent> {
+        events::read_journal(entry)
     }
 
     fn exit_failure(&self, code: i32) -> Option<EngineFailure> {

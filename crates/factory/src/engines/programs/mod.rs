@@ -40,7 +40,7 @@ use super::engine::{
 };
 use super::events::{LineEvent, Tally};
 use super::prices::PriceTable;
-use super::process::{self, HostEnvironment, Launch, Run};
+use super::process::{self, HostEnvironment, JournalFiles, Launch, Run};
 use super::sink::EventSink;
 use crate::sandbox::{HomeFile, HostRule, Sandbox, View, host_of};
 
@@ -129,6 +129,16 @@ pub(super) trait Cli: Sync {
     /// What an event of its output says.
     fn read(&self, event: &Value) -> Vec<LineEvent>;
 
+    /// Where it keeps its session while it runs, if its output says only at the end what it used.
+    fn journal(&self) -> Option<JournalFiles> {
+        None
+    }
+
+    /// What a line of such a file says.
+    fn read_journal(&self, _entry: &Value) -> Vec<LineEvent> {
+        Vec::new()
+    }
+
     /// What an exit status means, where the program gives it a meaning of its own.
     fn exit_failure(&self, _code: i32) -> Option<EngineFailure> {
         None
@@ -207,6 +217,10 @@ impl Recipe for Configured {
     fn how_to_install(&self) -> String {
         self.program.cli().how_to_install().to_owned()
     }
+
+    fn journal(&self) -> Option<JournalFiles> {
+        self.program.cli().journal()
+    }
 }
 
 /// How one program is used.
@@ -279,6 +293,11 @@ pub(super) trait Recipe: fmt::Debug + Send + Sync {
     }
 
     fn how_to_install(&self) -> String;
+
+    /// Where it keeps its session while it runs, if its output says only at the end what it used.
+    fn journal(&self) -> Option<JournalFiles> {
+        None
+    }
 }
 
 /// How a program is given its persona and the review comments.
@@ -423,7 +442,8 @@ impl ProgramEngine {
         if let Some(home) = &request.home {
             view.home.clone_from(home);
         }
-        Ok(Launch { program, args, env, dir: request.dir.clone(), stdin, view })
+        let journal = self.recipe.journal();
+        Ok(Launch { program, args, env, dir: request.dir.clone(), stdin, view, journal })
     }
 
     /// Persona and instructions, where they go apart, and the text of the prompt.

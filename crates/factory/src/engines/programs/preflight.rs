@@ -72,6 +72,7 @@ async fn ask(
         dir,
         stdin: None,
         view: view(recipe, host, folder.path()),
+        journal: None,
     };
     match probe(launch, sandbox, PATIENCE).await {
         Ok(Some(answer)) => Ok(answer),
