@@ -57,7 +57,7 @@ pub(super) async fn send(shared: &Shared, held: &Held, ending: &Ending, with: &H
                 };
                 shared.client.fail(&request).await.map(|_| ())
             }
-            Ending::Stopped(StopCause::Preempted | StopCause::Draining) => {
+            Ending::Stopped(StopCause::Preempted | StopCause::Draining | StopCause::MachineDown) => {
                 let request = ReleaseRequest { lease_epoch, checkpoint, spend };
                 shared.client.release(&held.job, &request).await.map(|_| ())
             }

@@ -22,7 +22,7 @@ use super::lease::{Held, LeaseKeeper, StopCause};
 use super::log::RunLog;
 use super::meter::Meter;
 use super::secrets::RunSecrets;
-use super::{Shared, lease, plan::Work, save};
+use super::{Shared, heartbeat, lease, plan::Work, save};
 use crate::engines::{
     Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, RUN_MARKER, Secret, Usage,
 };
@@ -85,9 +85,9 @@ pub(super) async fn run(shared: Arc<Shared>, grant: Grant, held: Held, seat: Opt
     let log = match RunLog::create(&shared.base.join("logs"), &held) {
         Ok(log) => log,
         Err(error) => {
-            let failure =
-                RunFailure::new(FailReason::Infrastructure, format!("the log cannot be written: {error}"));
-            final_report::send(&shared, &held, &Ending::Failed(failure), &Handover::default()).await;
+            let failure = RunFailure::of_this_machine(format!("the log cannot be written: {error}"));
+            let ending = blame(&shared, Ending::Failed(failure)).await;
+            final_report::send(&shared, &held, &ending, &Handover::default()).await;
             done.cancel();
             return;
         }
@@ -138,7 +138,7 @@ pub(super) struct JobRun<'a> {
 
 impl JobRun<'_> {
     async fn work(&self) -> (Ending, Option<Place>) {
-        let work = match Work::of(self.grant, &self.shared.engines) {
+        let work = match Work::of(self.grant, &self.shared.engines.ready()) {
             Ok(work) => work,
             Err(failure) => return (Ending::Failed(failure), None),
         };
@@ -166,7 +166,7 @@ impl JobRun<'_> {
                 Ok(()) => Ok(Place::Scratch { folder, tree }),
                 Err(error) => {
                     let detail = format!("{}: {error}", tree.display());
-                    Err(Ending::Failed(RunFailure::new(FailReason::Infrastructure, detail)))
+                    Err(Ending::Failed(RunFailure::of_this_machine(detail)))
                 }
             };
         }
@@ -240,12 +240,28 @@ impl JobRun<'_> {
         request.sessions =
             Some(self.shared.base.join(SESSIONS).join(&self.held.job).join(work.engine.name()));
         let report = self.run_engine(&*work.engine, place, request, None).await;
+        self.notice_account(work.engine.name(), &report);
         self.meter.ended(&report, work.reserved);
         self.note_spend(place);
         if !report.metered && !work.reserved.is_zero() {
             self.log.note("the engine did not report its usage: the full reserved amount counts as spent");
         }
         report
+    }
+
+    /// An engine whose account refuses it is not offered any more until it is seen to be signed in.
+    fn notice_account(&self, engine: &str, report: &EngineReport) {
+        match &report.outcome {
+            EngineOutcome::Failed(failure) if failure.reason == FailReason::SignedOut => {
+                self.shared.engines.refused(engine, &failure.detail);
+                self.shared.heartbeat_hint.notify_one();
+            }
+            EngineOutcome::Failed(failure) if failure.reason == FailReason::NoEngine => {
+                self.shared.engines.look_again();
+            }
+            EngineOutcome::Succeeded => self.shared.engines.accepted(engine),
+            _ => {}
+        }
     }
 
     /// Runs an engine and writes its output to the log; the output of a check also goes to `tail`.
@@ -447,6 +463,7 @@ impl JobRun<'_> {
             Some(secrets) => secrets.clean(ending),
             None => ending,
         };
+        let ending = blame(self.shared, ending).await;
         let saved = match (&ending, &place) {
             (Ending::Succeeded(report), _) => save::result_checkpoint(report),
             (Ending::Stopped(StopCause::LeaseLost | StopCause::Cancelled), _) | (_, None) => None,
@@ -495,6 +512,23 @@ impl JobRun<'_> {
             Receipt::Unanswered => return,
         }
         self.clear(Place::Repo(Box::new(folder))).await;
+    }
+}
+
+/// A job that failed because this machine is down says nothing about the job: it is released, after the coordinator knows that
+/// this machine takes nothing more.
+async fn blame(shared: &Shared, ending: Ending) -> Ending {
+    match ending {
+        Ending::Failed(failure) if shared.health.failed(&failure) => {
+            tracing::error!(detail = failure.detail, "this machine is down; the job is released");
+            heartbeat::send_now(shared).await;
+            Ending::Stopped(StopCause::MachineDown)
+        }
+        Ending::Succeeded(report) => {
+            shared.health.worked();
+            Ending::Succeeded(report)
+        }
+        other => other,
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) enum StopCause {
     Preempted,
     /// The agent is leaving.
     Draining,
+    /// This machine cannot run it: its disk is full, or everything fails here.
+    MachineDown,
     /// The job belongs to somebody else by now, or may.
     LeaseLost,
 }

@@ -19,6 +19,7 @@ mod error;
 mod final_report;
 mod folder;
 mod grant;
+mod health;
 mod heartbeat;
 mod intake;
 mod job;
@@ -28,6 +29,7 @@ mod merges;
 mod meter;
 mod plan;
 mod recover;
+mod roster;
 mod save;
 mod secrets;
 mod sweep;
@@ -49,12 +51,10 @@ use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::engines::{self, Engine, Secret, Watchdog};
+use crate::engines::{self, Secret, Watchdog};
 use crate::sandbox::{Sandbox, SandboxMode};
 use crate::workspace::Workspace;
 
-/// How long an engine may take to report whether it is ready.
-const PREFLIGHT: Duration = Duration::from_secs(20);
 /// How long running jobs wait for the intake to end. If seats became free while the coordinator still believes that this
 /// factory takes jobs, it would fill them again.
 const INTAKE_ENDS: Duration = Duration::from_secs(3);
@@ -65,9 +65,9 @@ struct Shared {
     id: FactoryId,
     base: PathBuf,
     workspace: Workspace,
-    /// Those that are ready.
-    engines: Vec<Arc<dyn Engine>>,
-    /// What the machine has, repositories aside.
+    engines: roster::Roster,
+    health: health::MachineHealth,
+    /// What the machine has, engines and repositories aside.
     capabilities: CapabilitySet,
     can_clone: bool,
     instance: FactoryInstance,
@@ -121,22 +121,20 @@ pub async fn run_with_ready(
     }
     let mut all = engines::engines(&of_engines, &sandbox);
     all.retain(|engine| config.commands || engine.name() != plan::SHELL);
-    let detected = engines::detect(&all, PREFLIGHT).await;
+    let roster = roster::Roster::new(all);
+    roster.first_look().await;
     let mut capabilities = detect::machine(&sandbox).await;
     capabilities.insert(sandbox.capability());
     for capability in sandbox.network_capabilities() {
         capabilities.insert(capability);
     }
-    for capability in engines::capabilities(&detected).iter() {
-        capabilities.insert(capability.clone());
-    }
-    let usable = all.into_iter().zip(&detected).filter(|(_, found)| found.preflight.is_ready());
     let shared = Arc::new(Shared {
         client,
         id: config.id.clone(),
         base: config.base.clone(),
         workspace,
-        engines: usable.map(|(engine, _)| engine).collect(),
+        engines: roster,
+        health: health::MachineHealth::new(config.base.clone()),
         capabilities,
         can_clone: config.can_clone,
         instance: FactoryInstance { id: folder::instance_id(&config.base)?, host: folder::host() },
@@ -169,6 +167,7 @@ pub async fn run_with_ready(
     recover::settle_leftovers(&shared).await;
     let beating = tokio::spawn(heartbeat::run(shared.clone(), stop.clone()));
     let sweeping = tokio::spawn(sweep::run(shared.clone(), stop.clone()));
+    let looking = tokio::spawn(roster::run(shared.clone(), stop.clone()));
     if !stop.is_cancelled() {
         ready();
     }
@@ -189,7 +188,7 @@ pub async fn run_with_ready(
     shared.jobs.close();
     shared.jobs.wait().await;
     stop.cancel();
-    let _ = tokio::join!(beating, sweeping);
+    let _ = tokio::join!(beating, sweeping, looking);
     match shared.replaced.get() {
         Some(by) => Err(AgentError::NameInUse(by.clone())),
         None => taken,

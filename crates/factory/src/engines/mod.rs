@@ -17,7 +17,7 @@ mod sink;
 use std::sync::Arc;
 
 pub use config::{CommandConfig, DevinConfig, EnginesConfig, EventFormat, ProgramConfig};
-pub use detect::{Detected, capabilities, detect};
+pub use detect::{Detected, capabilities, detect, detect_each};
 pub use engine::{
     Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, JobSecret, Preflight,
     Secret, Stream, Usage, Watchdog,

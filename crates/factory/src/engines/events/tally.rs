@@ -37,8 +37,11 @@ pub(in super::super) struct Tally {
     messages: HashMap<String, Tokens>,
     /// Answers of the model, by what names them; the model of each where it is known.
     responses: HashMap<String, (Option<String>, Tokens)>,
+    of_responses: Usage,
     /// What the session had used before this run, in its own words.
     session_before: Option<Tokens>,
+    /// What it had used at its last word, this run included, where it named no dollars.
+    session_total: Option<Tokens>,
     steps: Option<Usage>,
     total: Option<Usage>,
     usage: Usage,
@@ -72,7 +75,9 @@ impl Tally {
             reply: None,
             messages: HashMap::new(),
             responses: HashMap::new(),
+            of_responses: Usage::default(),
             session_before: None,
+            session_total: None,
             steps: None,
             total: None,
             usage: Usage::default(),
@@ -104,8 +109,14 @@ impl Tally {
             self.understood = true;
             self.apply(event, &mut changes);
         }
+        if let (Some(sum), Some(before)) = (self.session_total, self.session_before) {
+            let (tokens, model) = (sum.less(before), self.model.clone());
+            let cost = self.priced(model.as_deref(), tokens, &mut changes);
+            self.total = Some(Usage { tokens: tokens.sum(), cost: Some(cost) });
+        }
         let reported = self.total.or(self.steps).unwrap_or_else(|| self.of_messages());
-        let usage = larger(reported, self.of_responses(&mut changes));
+        self.of_responses = self.sum_of_responses(&mut changes);
+        let usage = larger(reported, self.of_responses);
         if usage != self.usage {
             self.usage = usage;
             changes.push(EngineEvent::Usage(usage));
@@ -150,15 +161,8 @@ impl Tally {
                 self.session_before.get_or_insert(tokens);
             }
             LineEvent::ResetsAt { unix_seconds } => self.resets_at = self.resets_at.max(Some(unix_seconds)),
-            LineEvent::SessionTotal { tokens, usd: None } if self.session_before.is_some() => {
-                let tokens = tokens.less(self.session_before.unwrap_or_default());
-                self.answered |= tokens.sum() > 0;
-                let model = self.model.clone();
-                let cost = self.priced(model.as_deref(), tokens, changes);
-                self.open = false;
-                self.total = Some(Usage { tokens: tokens.sum(), cost: Some(cost) });
-            }
             LineEvent::SessionTotal { tokens, usd } => {
+                self.session_total = Some(tokens).filter(|_| usd.is_none());
                 let model = self.model.clone();
                 let cost = usd.unwrap_or_else(|| self.priced(model.as_deref(), tokens, changes));
                 let before = self.contained_in(tokens);
@@ -239,7 +243,7 @@ impl Tally {
     }
 
     /// Each answer at the price of its own model.
-    fn of_responses(&mut self, changes: &mut Vec<EngineEvent>) -> Usage {
+    fn sum_of_responses(&mut self, changes: &mut Vec<EngineEvent>) -> Usage {
         if self.responses.is_empty() {
             return Usage::default();
         }
@@ -257,9 +261,9 @@ impl Tally {
         usage
     }
 
-    /// How many answers of the model its session's file has named.
-    pub(in super::super) fn responses(&self) -> usize {
-        self.responses.len()
+    /// How many answers of the model its session's file has named so far, and what they cost together.
+    pub(in super::super) fn responses(&self) -> (usize, Usage) {
+        (self.responses.len(), self.of_responses)
     }
 
     pub(in super::super) const fn usage(&self) -> Usage {

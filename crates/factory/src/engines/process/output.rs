@@ -93,6 +93,7 @@ impl OutputReader {
                 Some((Source::Printed(stream), line)) => self.line(stream, line).await,
                 Some((Source::Journal, line)) => {
                     let changes = self.tally.journal_line(&line.text);
+                    self.count_answers_past_the_cap();
                     self.pass_on(changes).await;
                 }
                 None => return self,
@@ -141,15 +142,21 @@ impl OutputReader {
         self.stderr_tail.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
     }
 
-    fn guard_budget(&mut self, usage: Usage) {
+    /// The answer that passes a cap is paid for. One more is too much, also of a program that was done before anybody looked.
+    fn count_answers_past_the_cap(&mut self) {
+        let (count, usage) = self.tally.responses();
         let Some(overrun) = overrun(usage, &self.budget) else { return };
-        let responses = self.tally.responses();
-        if responses > *self.passed_at.get_or_insert(responses) {
-            let failure = || EngineFailure::lasting(FailReason::BudgetExceeded, overrun.clone());
-            self.overspent.get_or_insert_with(failure);
+        if count > *self.passed_at.get_or_insert(count) {
+            self.overspent = Some(EngineFailure::lasting(FailReason::BudgetExceeded, overrun));
         }
+    }
+
+    fn guard_budget(&self, usage: Usage) {
         // What is done is paid for: stopping now would save nothing and lose the work.
-        if !self.tally.ended_well() {
+        if self.tally.ended_well() {
+            return;
+        }
+        if let Some(overrun) = overrun(usage, &self.budget) {
             // A full channel means that the alarm was already raised.
             let _raised = self.alarm.try_send(EngineFailure::lasting(FailReason::BudgetExceeded, overrun));
         }

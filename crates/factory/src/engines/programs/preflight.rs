@@ -13,7 +13,7 @@ use crate::engines::process::{HostEnvironment, Launch, Probe, probe};
 use crate::sandbox::Sandbox;
 
 /// For one question; node programs take seconds to start on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How a program's account is checked.
 pub(in crate::engines) enum SignIn {
