@@ -125,6 +125,9 @@ pub struct ReleaseRequest {
     /// What the run has used, in total.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spend: Option<Spend>,
+    /// The engine did not say what it used: `spend` is what the run may have cost at most.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spend_assumed: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -141,4 +144,7 @@ pub struct FailRequest {
     /// What the run has used, in total.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spend: Option<Spend>,
+    /// The engine did not say what it used: `spend` is what the run may have cost at most.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spend_assumed: bool,
 }

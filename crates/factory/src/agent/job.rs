@@ -21,10 +21,12 @@ use super::grant::Grant;
 use super::lease::{Held, LeaseKeeper, StopCause};
 use super::log::RunLog;
 use super::meter::Meter;
+use super::raw_events::{self, RawEvents};
 use super::secrets::RunSecrets;
 use super::{Shared, heartbeat, lease, plan::Work, save};
 use crate::engines::{
-    Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, RUN_MARKER, Secret, Usage,
+    Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, RUN_MARKER, Secret, Stream, Transcript,
+    Usage,
 };
 use crate::workspace::{RunResult, Start, WorkFolder, Worktree};
 
@@ -99,12 +101,14 @@ pub(super) async fn run(shared: Arc<Shared>, grant: Grant, held: Held, seat: Opt
 
     let known = Mutex::new(grant.checkpoint.clone());
     let secrets = OnceLock::new();
+    let raw_events = RawEvents::new(&shared.base.join("logs"), &held);
     let run = JobRun {
         shared: &shared,
         grant: &grant,
         held: &held,
         keeper: &keeper,
         log: &log,
+        raw_events: &raw_events,
         meter: &meter,
         known: &known,
         secrets: &secrets,
@@ -129,6 +133,7 @@ pub(super) struct JobRun<'a> {
     pub(super) held: &'a Held,
     pub(super) keeper: &'a LeaseKeeper,
     pub(super) log: &'a RunLog,
+    raw_events: &'a RawEvents,
     pub(super) meter: &'a Meter,
     /// The job's checkpoint as the coordinator has it.
     pub(super) known: &'a Mutex<Option<Checkpoint>>,
@@ -279,13 +284,22 @@ impl JobRun<'_> {
         request.env.extend(self.environment());
         request.redact = self.shared.secrets.iter().cloned().chain(self.job_token()).collect();
         request.secrets = self.secrets.get().map(|secrets| secrets.given.clone()).unwrap_or_default();
+        let mut transcript = engine.transcript();
         let (sender, mut events) = tokio::sync::mpsc::channel(256);
         let run = engine.run(request, sender, self.keeper.stop.clone());
         let listen = async {
             while let Some(event) = events.recv().await {
                 match event {
-                    EngineEvent::Output { line, .. } => {
-                        self.log.line(&line);
+                    EngineEvent::Output { line, stream } => {
+                        let is_event = stream == Stream::Stdout;
+                        let shown = transcript.as_mut().filter(|_| is_event).and_then(|t| t.line(&line));
+                        match shown {
+                            Some(shown) => {
+                                self.raw_events.line(&line);
+                                shown.iter().for_each(|line| self.log.line(line));
+                            }
+                            None => self.log.line(&line),
+                        }
                         if let Some(tail) = &mut tail {
                             tail.line(&line);
                         }
@@ -298,6 +312,7 @@ impl JobRun<'_> {
                     EngineEvent::Usage(usage) => self.meter.used(usage),
                 }
             }
+            transcript.iter_mut().flat_map(Transcript::rest).for_each(|line| self.log.line(&line));
         };
         let (report, ()) = tokio::join!(run, listen);
         report
@@ -363,6 +378,7 @@ impl JobRun<'_> {
             summary: engine.summary.as_deref().map(plain),
             tokens: (tokens > 0).then_some(tokens),
             cost_usd: cost,
+            cost_assumed: self.meter.is_assumed(),
             checks,
             ..RunReport::default()
         };
@@ -451,6 +467,21 @@ impl JobRun<'_> {
         (!unseen.is_empty()).then_some(unseen)
     }
 
+    /// As an artifact, while this run may still write.
+    async fn hand_over_events(&self, ending: &Ending) {
+        let Some(bytes) = self.raw_events.take() else { return };
+        if matches!(ending, Ending::Stopped(StopCause::LeaseLost | StopCause::Cancelled)) {
+            return;
+        }
+        let (job, epoch) = (&self.held.job, self.held.epoch);
+        let put = self.shared.client.put_artifact(job, epoch, raw_events::NAME, raw_events::MEDIA_TYPE, bytes);
+        match tokio::time::timeout(LAST_LINES, put).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => self.log.note(&format!("the engine's events could not be kept: {error}")),
+            Err(_) => self.log.note("the engine's events could not be kept: the coordinator does not answer"),
+        }
+    }
+
     /// Saves or quarantines, ships the rest of the log, sends the final report, and cleans up.
     async fn finish(
         &self,
@@ -470,8 +501,12 @@ impl JobRun<'_> {
             (Ending::Stopped(_), Some(place)) => self.save_with_deadline(place, "at the end of a run").await,
             (Ending::Failed(_), Some(place)) => self.save(place, "at the end of a run").await,
         };
-        let handover =
-            Handover { checkpoint: self.checkpoint_after(&ending, saved), spend: self.meter.spend() };
+        let handover = Handover {
+            checkpoint: self.checkpoint_after(&ending, saved),
+            spend: self.meter.spend(),
+            assumed: self.meter.is_assumed(),
+        };
+        self.hand_over_events(&ending).await;
         self.log.note(&describe(&ending));
         ship_done.cancel();
         // A log that cannot be shipped must not hold the job up.

@@ -21,6 +21,8 @@ struct Reading {
     session: Option<Session>,
     /// Nothing is added any more.
     ended: bool,
+    /// Of the cost, more than the engine reported.
+    assumed: bool,
 }
 
 #[derive(Debug)]
@@ -42,11 +44,17 @@ impl Meter {
         if !report.metered && !reserved.is_zero() {
             let reported = reading.usage.cost.unwrap_or_default();
             reading.usage.cost = Some(reported.max(reserved));
+            reading.assumed = reserved > reported;
         }
     }
 
     pub(super) fn usage(&self) -> Usage {
         self.0.lock().usage
+    }
+
+    /// Whether the cost is what was reserved, because the engine did not say.
+    pub(super) fn is_assumed(&self) -> bool {
+        self.0.lock().assumed
     }
 
     /// For whoever finds the work after a crash.

@@ -28,6 +28,7 @@ mod log;
 mod merges;
 mod meter;
 mod plan;
+mod raw_events;
 mod recover;
 mod roster;
 mod save;

@@ -91,7 +91,7 @@ async fn release(shared: &Shared, job: &Job, leftover: &Leftover, folder: &WorkF
         checkpoint
     });
     let spend = used_up(job, folder.noted_spend());
-    let request = ReleaseRequest { lease_epoch: leftover.epoch.0, checkpoint, spend };
+    let request = ReleaseRequest { lease_epoch: leftover.epoch.0, checkpoint, spend, spend_assumed: false };
     match shared.client.release(id, &request).await {
         Ok(_) => {
             tracing::info!(job = id, "interrupted work was saved and released");

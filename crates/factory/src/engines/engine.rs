@@ -14,6 +14,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
+use super::events::Transcript;
+
 #[async_trait]
 pub trait Engine: Send + Sync + fmt::Debug {
     /// As in `engine:<name>`.
@@ -21,6 +23,16 @@ pub trait Engine: Send + Sync + fmt::Debug {
 
     /// Whether a run could begin now. Spends nothing and changes nothing.
     async fn preflight(&self) -> Preflight;
+
+    /// The server that it cannot do without, as far as it is known.
+    fn server(&self) -> Option<(String, u16)> {
+        None
+    }
+
+    /// Turns the lines that a run prints into what people read. `None`: they are read as they are.
+    fn transcript(&self) -> Option<Transcript> {
+        None
+    }
 
     /// One run, to its end. Events come in order; a receiver that is gone is no reason to stop.
     async fn run(

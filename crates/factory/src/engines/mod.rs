@@ -22,6 +22,7 @@ pub use engine::{
     Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, JobSecret, Preflight,
     Secret, Stream, Usage, Watchdog,
 };
+pub use events::Transcript;
 pub use prices::Price;
 pub use process::{HostEnvironment, RUN_MARKER, kill_run};
 pub use programs::Program;

@@ -5,6 +5,7 @@
 
 mod errors;
 mod tally;
+mod transcript;
 
 use giga_domain::Usd;
 use serde_json::Value;
@@ -15,6 +16,7 @@ use super::prices::Tokens;
 
 pub(super) use errors::{classify, is_account_refusal, names_an_unknown_session, out_of_quota};
 pub(super) use tally::{Exit, Tally};
+pub use transcript::Transcript;
 
 /// What a line of output means.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,6 +6,7 @@
 //! The sandbox and the folder are options of `exec` and must stand before `resume`, which does not take them.
 
 mod events;
+mod settings;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use super::{Call, Cli, SignIn, arguments};
 use crate::engines::config::ProgramConfig;
 use crate::engines::engine::EngineFailure;
 use crate::engines::events::LineEvent;
-use crate::engines::process::{JournalFiles, Probe};
+use crate::engines::process::{HostEnvironment, JournalFiles, Probe};
 use crate::sandbox::HomeFile;
 
 pub(super) struct Codex;
@@ -65,11 +66,16 @@ impl Cli for Codex {
     }
 
     fn sign_in(&self) -> SignIn {
-        SignIn::Ask {
+        SignIn::LookThenAsk {
+            is_signed_in_by_settings: |host| settings::Settings::of(host).is_signed_in(host),
             args: arguments(["login", "status"]),
             is_signed_in: |answer: &Probe| answer.succeeded,
-            remedy: "run `codex login`, or `codex login --with-api-key`".to_owned(),
+            remedy: "run `codex login`, or set CODEX_API_KEY for the factory".to_owned(),
         }
+    }
+
+    fn address_in_settings(&self, host: &HostEnvironment) -> Option<String> {
+        settings::Settings::of(host).address
     }
 
     fn how_to_install(&self) -> &'static str {

@@ -38,7 +38,7 @@ use super::engine::{
     Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, JobSecret, Preflight,
     Secret, Usage,
 };
-use super::events::{LineEvent, Tally};
+use super::events::{LineEvent, Tally, Transcript};
 use super::prices::PriceTable;
 use super::process::{self, HostEnvironment, JournalFiles, Launch, Run};
 use super::sink::EventSink;
@@ -71,6 +71,16 @@ impl Program {
         self.into_str()
     }
 
+    /// The versions that the matrix of docs/engines.md was made with.
+    pub const fn proven(self) -> &'static [&'static str] {
+        match self {
+            Self::Claude => &["2.1.326"],
+            Self::Codex => &["0.169.0"],
+            Self::Opencode => &["1.18.33"],
+            Self::Gemini => &["0.61.0"],
+        }
+    }
+
     pub(super) fn words() -> String {
         Self::ALL.iter().map(|program| program.as_str()).collect::<Vec<_>>().join(", ")
     }
@@ -101,9 +111,19 @@ pub(super) trait Cli: Sync {
     /// Hosts that it does not work without.
     fn hosts(&self) -> &[&'static str];
 
+    /// The vendor's server, for an engine that has one vendor.
+    fn main_host(&self) -> Option<&'static str> {
+        self.hosts().first().copied()
+    }
+
     /// Those of its variables that hold the address of another server to use.
     fn address_variables(&self) -> &[&'static str] {
         &[]
+    }
+
+    /// The same from its settings in the operator's home.
+    fn address_in_settings(&self, _host: &HostEnvironment) -> Option<String> {
+        None
     }
 
     fn reads(&self) -> Reads {
@@ -190,6 +210,14 @@ impl Recipe for Configured {
         self.program.cli().address_variables()
     }
 
+    fn main_host(&self) -> Option<&'static str> {
+        self.program.cli().main_host()
+    }
+
+    fn address_in_settings(&self, host: &HostEnvironment) -> Option<String> {
+        self.program.cli().address_in_settings(host)
+    }
+
     fn reads(&self) -> Reads {
         self.program.cli().reads()
     }
@@ -252,9 +280,19 @@ pub(super) trait Recipe: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// The vendor's server, for an engine that has one vendor.
+    fn main_host(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Those of its variables that hold the address of another server to use.
     fn address_variables(&self) -> &[&'static str] {
         &[]
+    }
+
+    /// The same from its settings in the operator's home.
+    fn address_in_settings(&self, _host: &HostEnvironment) -> Option<String> {
+        None
     }
 
     fn reads(&self) -> Reads {
@@ -340,6 +378,15 @@ pub(super) struct ProgramEngine {
 impl Engine for ProgramEngine {
     fn name(&self) -> &str {
         self.recipe.name()
+    }
+
+    fn transcript(&self) -> Option<Transcript> {
+        Transcript::of(self.recipe.format())
+    }
+
+    fn server(&self) -> Option<(String, u16)> {
+        let vendors = || Some((self.recipe.main_host()?.to_owned(), 443));
+        addresses(self.recipe.as_ref(), &self.host).into_iter().next().or_else(vendors)
     }
 
     async fn preflight(&self) -> Preflight {
@@ -512,12 +559,17 @@ fn view(recipe: &dyn Recipe, host: &HostEnvironment, folder: &Path) -> View {
 }
 
 fn hosts(recipe: &dyn Recipe, host: &HostEnvironment) -> Vec<HostRule> {
-    let addresses = recipe.address_variables().iter().filter_map(|name| host.get(name)?.to_str());
-    let addressed = addresses.filter_map(|url| {
-        let (name, port) = host_of(url)?;
-        format!("{name}:{port}").parse().ok()
-    });
+    let addressed = addresses(recipe, host);
+    let addressed = addressed.iter().filter_map(|(name, port)| format!("{name}:{port}").parse().ok());
     recipe.hosts().into_iter().chain(addressed).collect()
+}
+
+/// Servers that are used instead of the vendor's.
+fn addresses(recipe: &dyn Recipe, host: &HostEnvironment) -> Vec<(String, u16)> {
+    let by_variable = recipe.address_variables().iter().filter_map(|name| host.get(name)?.to_str());
+    let by_variable = by_variable.map(str::to_owned);
+    let urls = recipe.address_in_settings(host).into_iter().chain(by_variable);
+    urls.filter_map(|url| host_of(&url).map(|(name, port)| (name.to_owned(), port))).collect()
 }
 
 fn failed(failure: EngineFailure) -> Run {
