@@ -222,6 +222,11 @@ impl JobRun<'_> {
             }
             EngineOutcome::Succeeded => {}
         }
+        if let (Place::Repo(folder), false) = (place, work.verify.is_empty())
+            && let Err(error) = folder.engine_is_done().await
+        {
+            return error.into();
+        }
         let mut checks = Vec::new();
         for command in &work.verify {
             match self.verify(work, place, command).await {

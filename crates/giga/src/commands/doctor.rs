@@ -350,7 +350,7 @@ mod tests {
     fn only_the_shell_is_needed() {
         let found = |name: &str| {
             let preflight = Preflight::NotInstalled { remedy: "install it".to_owned() };
-            engine(Detected { name: name.to_owned(), preflight }).state == State::Broken
+            engine(Detected { name: name.to_owned(), preflight }, None).state == State::Broken
         };
         assert!(found("shell"));
         assert!(!found("claude"));

@@ -334,7 +334,7 @@ mod tests {
         ];
         let expected = [
             "The greeting",
-            "# write_file content=x y file_path=a",
+            "# write_file file_path=a content=x y",
             r#"  failed: {"message":"no"}"#,
             "Done.",
         ];

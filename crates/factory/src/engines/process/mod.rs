@@ -104,7 +104,7 @@ pub(super) async fn run(
         journal.map(|journal| tokio::spawn(journal.follow(lines.0.clone(), reader.session(), over.clone())));
     // It ends with this future, should that be dropped.
     let _following = following.map(AbortOnDropHandle::new);
-    let mut reader = tokio::spawn(reader.run(stdout, stderr, last_output, give_up.clone(), lines));
+    let mut reader = tokio::spawn(reader.run(stdout, stderr, last_output, give_up.clone(), lines, over));
 
     let end = tokio::select! {
         biased;
@@ -131,7 +131,6 @@ pub(super) async fn run(
         (end, _) => end,
     };
     drop(guard);
-    over.cancel();
     let reader = if let Ok(reader) = tokio::time::timeout(DRAIN, &mut reader).await {
         reader
     } else {

@@ -32,6 +32,8 @@ pub(super) enum Source {
     Printed(Stream),
     /// The file in which the program keeps its session.
     Journal,
+    /// Nothing more is printed to one of the two streams.
+    Ended,
 }
 
 pub(super) struct OutputReader {
@@ -79,7 +81,9 @@ impl OutputReader {
         last_output: watch::Sender<Instant>,
         give_up: CancellationToken,
         (lines, mut incoming): (mpsc::Sender<(Source, Line)>, mpsc::Receiver<(Source, Line)>),
+        journal_may_end: CancellationToken,
     ) -> Self {
+        let mut open_streams = 2;
         // The readers end with this set, also when a pipe is held open by someone who slipped away.
         let mut readers = JoinSet::new();
         readers.spawn(read(Stream::Stdout, stdout, lines.clone(), last_output.clone()));
@@ -91,6 +95,13 @@ impl OutputReader {
             };
             match next {
                 Some((Source::Printed(stream), line)) => self.line(stream, line).await,
+                // What was printed is known by now, the session's name too: the journal is looked at once more.
+                Some((Source::Ended, _)) => {
+                    open_streams -= 1;
+                    if open_streams == 0 {
+                        journal_may_end.cancel();
+                    }
+                }
                 Some((Source::Journal, line)) => {
                     let changes = self.tally.journal_line(&line.text);
                     self.count_answers_past_the_cap();
@@ -189,4 +200,6 @@ async fn read(
             return;
         }
     }
+    // Whoever listened may be gone.
+    let _ = to.send((Source::Ended, Line { text: String::new(), lost: 0 })).await;
 }
