@@ -3,6 +3,7 @@
 
 mod bench;
 mod deny;
+mod engines;
 mod giga;
 mod node_tools;
 mod python;
@@ -32,7 +33,8 @@ cargo xtask <chore>
                beside a peer, `bench merges` the merge queue beside merging by hand,
                `bench sandbox` what the sandbox costs a process
   engines      install the real coding engines (pinned in tests/engines, about 1.5 GB, in the user's cache folder) and
-               print the folder of their programs
+               print the folder of their programs; `engines matrix` runs them against a scripted model
+               (`--engine E`, `--behaviour B`, `--keep`, `--record` for the tests' samples, `--write` for docs/engines.md)
   sim          long simulations; `--seeds N`, `--seed S` to replay one
 ";
 
@@ -46,7 +48,7 @@ fn main() -> ExitCode {
         Some("web-types") => web::types(),
         Some("screenshots") => set_up().and_then(|()| web::screenshots()),
         Some("deny") => deny::check(),
-        Some("engines") => engines(),
+        Some("engines") => engines::run_engines(&words[1..]),
         Some("bench") => bench::bench(&words[1..]),
         Some("sim") => {
             run(cargo().args(["run", "--release", "--locked", "-p", "giga-sim", "--"]).args(&words[1..]))
@@ -71,12 +73,6 @@ fn set_up() -> Result<()> {
     node_tools::install()?;
     python::install()?;
     web::install()
-}
-
-fn engines() -> Result<()> {
-    let programs = node_tools::install_engines()?;
-    eprintln!("{}", programs.display());
-    Ok(())
 }
 
 /// What is quick to say comes first. Whoever names tests means cargo's.

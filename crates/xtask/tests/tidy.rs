@@ -83,6 +83,7 @@ fn arrows_point_inward() {
         ),
         ("sim", &["broker", "coordinator", "domain", "ports", "scheduler", "store"]),
         ("scripted-model", &[]),
+        ("engine-matrix", &["api", "domain", "factory", "scripted-model"]),
         ("testkit", &["domain", "ports"]),
         ("xtask", &[]),
     ];

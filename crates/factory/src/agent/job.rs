@@ -23,7 +23,7 @@ use super::log::RunLog;
 use super::meter::Meter;
 use super::raw_events::{self, RawEvents};
 use super::secrets::RunSecrets;
-use super::{Shared, heartbeat, lease, plan::Work, save};
+use super::{Shared, heartbeat, lease, plan::Work, recover, save};
 use crate::engines::{
     Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, RUN_MARKER, Secret, Stream, Transcript,
     Usage,
@@ -39,6 +39,10 @@ const DIFF_BYTES: usize = 2 * 1024 * 1024;
 
 /// Sessions of engines, kept for later runs of the same job; see `sweep`.
 pub(super) const SESSIONS: &str = "sessions";
+
+/// Where jobs without a repository work, and the file beside the tree of each that names its run.
+pub(super) const SCRATCH: &str = "scratch";
+pub(super) const SCRATCH_RUN: &str = "run";
 
 /// Where the engine works: its repositories, or an empty folder for a job without one.
 pub(super) enum Place {
@@ -83,6 +87,15 @@ pub(super) async fn run(shared: Arc<Shared>, grant: Grant, held: Held, seat: Opt
                 return;
             }
         },
+    };
+    // Until everything of this job is cleared away, as the seat.
+    let _place = tokio::select! {
+        place = shared.places.enter(&held.job) => place,
+        () = keeper.stop.cancelled() => {
+            final_report::send(&shared, &held, &keeper.stopped(), &Handover::default()).await;
+            done.cancel();
+            return;
+        }
     };
     let log = match RunLog::create(&shared.base.join("logs"), &held) {
         Ok(log) => log,
@@ -147,6 +160,9 @@ impl JobRun<'_> {
             Ok(work) => work,
             Err(failure) => return (Ending::Failed(failure), None),
         };
+        if let Err(ending) = self.free_the_place(&work).await {
+            return (ending, None);
+        }
         let place = match self.prepare(&work).await {
             Ok(place) => place,
             Err(ending) => return (ending, None),
@@ -163,11 +179,31 @@ impl JobRun<'_> {
         (ending, Some(place))
     }
 
+    /// Nothing of an earlier epoch may still run where this one is going to work.
+    async fn free_the_place(&self, work: &Work) -> Result<(), Ending> {
+        if let Some(earlier) =
+            self.shared.workspace.worked_in_by(work.job).filter(|epoch| *epoch != work.epoch)
+        {
+            recover::kill_engine(&run_marker(&self.held.job, earlier.0)).await;
+        }
+        recover::clear_scratch_of(&self.scratch())
+            .await
+            .map_err(|error| Ending::Failed(RunFailure::new(FailReason::Infrastructure, error.to_string())))
+    }
+
+    /// The folder of a job without a repository: the same for every epoch, like that of any other.
+    fn scratch(&self) -> PathBuf {
+        self.shared.base.join(SCRATCH).join(&self.held.job)
+    }
+
     async fn prepare(&self, work: &Work) -> Result<Place, Ending> {
         if work.repos.is_empty() {
-            let folder = self.shared.base.join("scratch").join(run_marker(&self.held.job, self.held.epoch));
+            let folder = self.scratch();
             let tree = folder.join("tree");
-            return match std::fs::create_dir_all(&tree) {
+            let made = std::fs::create_dir_all(&tree).and_then(|()| {
+                std::fs::write(folder.join(SCRATCH_RUN), run_marker(&self.held.job, self.held.epoch))
+            });
+            return match made {
                 Ok(()) => Ok(Place::Scratch { folder, tree }),
                 Err(error) => {
                     let detail = format!("{}: {error}", tree.display());
@@ -246,6 +282,9 @@ impl JobRun<'_> {
         request.usage_before = work.session_usage;
         request.budget = work.budget;
         request.env = resumed(place);
+        if work.engine.stays_current() {
+            self.meter.stays_current();
+        }
         self.note_spend(place);
         request.sessions =
             Some(self.shared.base.join(SESSIONS).join(&self.held.job).join(work.engine.name()));
@@ -313,8 +352,12 @@ impl JobRun<'_> {
                     EngineEvent::Session { id, used_before } => {
                         tracing::debug!(job = self.held.job, session = id, "session");
                         self.meter.session(id, used_before);
+                        self.note_spend(place);
                     }
-                    EngineEvent::Usage(usage) => self.meter.used(usage),
+                    EngineEvent::Usage(usage) => {
+                        self.meter.used(usage);
+                        self.note_spend(place);
+                    }
                 }
             }
             transcript.iter_mut().flat_map(Transcript::rest).for_each(|line| self.log.line(&line));

@@ -8,12 +8,20 @@ use std::sync::Arc;
 use giga_api::wire::{Checkpoint, Spend};
 use giga_domain::Usd;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::engines::{EngineReport, Usage};
-use crate::workspace::SpendNote;
+use crate::workspace::{SessionNote, SpendNote};
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Meter(Arc<Mutex<Reading>>);
+pub(super) struct Meter(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    reading: Mutex<Reading>,
+    /// There is a session that nobody has noted yet.
+    new_session: Notify,
+}
 
 #[derive(Debug, Default)]
 struct Reading {
@@ -23,6 +31,8 @@ struct Reading {
     ended: bool,
     /// Of the cost, more than the engine reported.
     assumed: bool,
+    /// What the engine counts is known here at once, and it ends with this process.
+    current: bool,
 }
 
 #[derive(Debug)]
@@ -34,12 +44,12 @@ struct Session {
 impl Meter {
     /// The total of the run so far.
     pub(super) fn used(&self, usage: Usage) {
-        self.0.lock().usage = usage;
+        self.0.reading.lock().usage = usage;
     }
 
     /// The engine has ended. One that did not report its usage may have used all that was reserved for it.
     pub(super) fn ended(&self, report: &EngineReport, reserved: Usd) {
-        let mut reading = self.0.lock();
+        let mut reading = self.0.reading.lock();
         (reading.usage, reading.ended) = (report.usage, true);
         if !report.metered && !reserved.is_zero() {
             let reported = reading.usage.cost.unwrap_or_default();
@@ -49,33 +59,48 @@ impl Meter {
     }
 
     pub(super) fn usage(&self) -> Usage {
-        self.0.lock().usage
+        self.0.reading.lock().usage
     }
 
     /// Whether the cost is what was reserved, because the engine did not say.
     pub(super) fn is_assumed(&self) -> bool {
-        self.0.lock().assumed
+        self.0.reading.lock().assumed
     }
 
     /// For whoever finds the work after a crash.
     pub(super) fn note(&self) -> SpendNote {
-        let Reading { usage, ended, .. } = &*self.0.lock();
-        let usd = usage.cost.unwrap_or_default();
-        SpendNote { usd, tokens: usage.tokens, whole: *ended }
+        let Reading { usage, ended, session, current, .. } = &*self.0.reading.lock();
+        let Spend { usd, tokens } = spend(*usage);
+        let session = session.as_ref().map(|session| {
+            let Spend { usd, tokens } = spend(plus(session.used_before, *usage));
+            SessionNote { id: session.id.clone(), usd, tokens }
+        });
+        SpendNote { usd, tokens, whole: *ended, current: *current, session }
+    }
+
+    /// From the start of an engine that counts as it goes and cannot outlive this process.
+    pub(super) fn stays_current(&self) {
+        self.0.reading.lock().current = true;
     }
 
     pub(super) fn session(&self, id: String, used_before: Usage) {
-        self.0.lock().session = Some(Session { id, used_before });
+        self.0.reading.lock().session = Some(Session { id, used_before });
+        self.0.new_session.notify_one();
+    }
+
+    /// Comes back when the engine has named a session since the last time.
+    pub(super) async fn new_session(&self) {
+        self.0.new_session.notified().await;
     }
 
     /// `None` while nothing is known to be used up.
     pub(super) fn spend(&self) -> Option<Spend> {
-        Some(self.0.lock().usage).filter(|usage| *usage != Usage::default()).map(spend)
+        Some(self.0.reading.lock().usage).filter(|usage| *usage != Usage::default()).map(spend)
     }
 
     /// Where there is a session, a later run can go on with it, and knows what it has cost up to here.
     pub(super) fn note_session(&self, checkpoint: &mut Checkpoint) {
-        let reading = self.0.lock();
+        let reading = self.0.reading.lock();
         let Some(session) = &reading.session else { return };
         checkpoint.session_id = Some(session.id.clone());
         checkpoint.session_spend = Some(spend(plus(session.used_before, reading.usage)));

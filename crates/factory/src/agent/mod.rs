@@ -27,6 +27,7 @@ mod lease;
 mod log;
 mod merges;
 mod meter;
+mod places;
 mod plan;
 mod raw_events;
 mod recover;
@@ -98,6 +99,8 @@ struct Shared {
     heartbeat_hint: Notify,
     /// Held while a heartbeat is being sent.
     heartbeat_lock: Mutex<()>,
+    /// One run of a job at a time: all of them work at the same path.
+    places: places::Places,
 }
 
 /// Runs until `stop`, then drains: every running job is saved and released.
@@ -161,6 +164,7 @@ pub async fn run_with_ready(
         merge_hint: Notify::new(),
         heartbeat_hint: Notify::new(),
         heartbeat_lock: Mutex::default(),
+        places: places::Places::default(),
     });
     // Waited for, and before anything is touched that another process under this name may hold: without it nothing can be
     // claimed either.

@@ -1,12 +1,14 @@
 //! Settles what a crash left behind: the coordinator knows who holds each job now, and that decides.
 
+use std::path::Path;
 use std::time::Duration;
 
 use giga_api::wire::{Checkpoint, Job, ProblemCode, ReleaseRequest, Spend, Stage};
 
-use super::{Shared, job::run_marker, plan};
+use super::job::{SCRATCH, SCRATCH_RUN, run_marker};
+use super::{Shared, plan};
 use crate::engines::kill_run;
-use crate::workspace::{Leftover, SpendNote, WorkFolder};
+use crate::workspace::{Leftover, SpendNote, WorkFolder, WorkspaceError, remove_folder};
 
 const KILL_ATTEMPTS: u32 = 200;
 const KILL_INTERVAL: Duration = Duration::from_millis(10);
@@ -50,7 +52,7 @@ async fn settle(shared: &Shared, leftover: &Leftover, folder: WorkFolder) {
 }
 
 /// Until nobody is left: whoever was forking while it was killed has a child.
-async fn kill_engine(marker: &str) {
+pub(super) async fn kill_engine(marker: &str) {
     for _ in 0..KILL_ATTEMPTS {
         if kill_run(marker) == 0 {
             return;
@@ -62,16 +64,25 @@ async fn kill_engine(marker: &str) {
 
 /// Jobs without a repository have nothing to save: their leases end by themselves.
 async fn clear_scratch(shared: &Shared) {
-    let scratch = shared.base.join("scratch");
+    let scratch = shared.base.join(SCRATCH);
     for folder in std::fs::read_dir(&scratch).into_iter().flatten().flatten() {
-        // The folder is named as the run is.
-        if let Ok(marker) = folder.file_name().into_string() {
-            kill_engine(&marker).await;
-        }
-        if let Err(error) = std::fs::remove_dir_all(folder.path()) {
+        if let Err(error) = clear_scratch_of(&folder.path()).await {
             tracing::warn!(folder = %folder.path().display(), %error, "a leftover could not be removed");
         }
     }
+}
+
+/// What a run left there, its processes first. Earlier versions named the folder as the run is.
+pub(super) async fn clear_scratch_of(folder: &Path) -> Result<(), WorkspaceError> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    let noted = std::fs::read_to_string(folder.join(SCRATCH_RUN)).ok();
+    let marker = noted.or_else(|| Some(folder.file_name()?.to_str()?.to_owned()));
+    if let Some(marker) = marker {
+        kill_engine(&marker).await;
+    }
+    remove_folder(folder.to_owned()).await
 }
 
 /// The lease is still this factory's: the work is saved and the job goes back to the queue, to be resumed from there
@@ -85,12 +96,14 @@ async fn release(shared: &Shared, job: &Job, leftover: &Leftover, folder: &WorkF
             return false;
         }
     };
-    let checkpoint = saved.map(|saved| {
+    let saved = saved.map(|saved| {
         let mut checkpoint = Checkpoint::from(&saved.checkpoint);
         checkpoint.factory_id = saved.not_pushed.is_some().then(|| shared.id.to_string());
         checkpoint
     });
-    let spend = used_up(job, folder.noted_spend());
+    let noted = folder.noted_spend();
+    let checkpoint = with_session(saved, job.checkpoint.as_ref(), noted.as_ref());
+    let spend = used_up(job, noted);
     let request = ReleaseRequest { lease_epoch: leftover.epoch.0, checkpoint, spend, spend_assumed: false };
     match shared.client.release(id, &request).await {
         Ok(_) => {
@@ -102,7 +115,25 @@ async fn release(shared: &Shared, job: &Job, leftover: &Leftover, folder: &WorkF
     }
 }
 
-/// What is noted, where the engine had ended before the agent did. Otherwise nobody knows what it used after the last
+/// What was saved, with the session that the run was in: the one that it noted, or else the one that the coordinator knows.
+/// `None` where the coordinator knows it all.
+fn with_session(
+    saved: Option<Checkpoint>,
+    known: Option<&Checkpoint>,
+    noted: Option<&SpendNote>,
+) -> Option<Checkpoint> {
+    let mut checkpoint = saved.or_else(|| known.cloned()).unwrap_or_default();
+    if let Some(session) = noted.and_then(|note| note.session.as_ref()) {
+        checkpoint.session_id = Some(session.id.clone());
+        checkpoint.session_spend = Some(Spend { usd: session.usd, tokens: session.tokens });
+    } else if let Some(known) = known {
+        checkpoint.session_id.clone_from(&known.session_id);
+        checkpoint.session_spend = known.session_spend;
+    }
+    Some(checkpoint).filter(|checkpoint| *checkpoint != known.cloned().unwrap_or_default())
+}
+
+/// What is noted, where the engine had ended before the agent did, or ended with it and had noted every answer. Otherwise nobody knows what it used after the last
 /// renewal: count all that it was allowed to, or more if more is noted. A script has no account.
 fn used_up(job: &Job, noted: Option<SpendNote>) -> Option<Spend> {
     let lease = job.lease.as_ref()?;
@@ -111,7 +142,7 @@ fn used_up(job: &Job, noted: Option<SpendNote>) -> Option<Spend> {
     }
     let noted = noted.unwrap_or_default();
     let noted_spend = Spend { usd: noted.usd, tokens: noted.tokens };
-    if noted.whole {
+    if noted.whole || noted.current {
         return Some(noted_spend);
     }
     Some(Spend {
@@ -139,6 +170,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::workspace::SessionNote;
 
     fn job(stage: &str, engine: &str) -> Job {
         let at = "2026-11-15T16:00:00Z";
@@ -152,7 +184,37 @@ mod tests {
     }
 
     fn note(micros: i64, tokens: u64, whole: bool) -> SpendNote {
-        SpendNote { usd: Usd::from_micros(micros), tokens, whole }
+        SpendNote { usd: Usd::from_micros(micros), tokens, whole, ..SpendNote::default() }
+    }
+
+    #[test]
+    fn a_session_outlives_a_crash() {
+        let session = |id: &str, micros, tokens| SessionNote {
+            id: id.to_owned(),
+            usd: Usd::from_micros(micros),
+            tokens,
+        };
+        let noted = SpendNote { session: Some(session("s-2", 70, 7)), ..SpendNote::default() };
+        let spend = |micros, tokens| Some(Spend { usd: Usd::from_micros(micros), tokens });
+        let known = Checkpoint {
+            wip_ref: Some("giga/wip/j".to_owned()),
+            session_id: Some("s-1".to_owned()),
+            session_spend: spend(50, 5),
+            ..Checkpoint::default()
+        };
+        let saved = Checkpoint { commit: Some("c".to_owned()), ..Checkpoint::default() };
+        let after = with_session(Some(saved.clone()), Some(&known), Some(&noted)).unwrap();
+        assert_eq!((after.session_id.as_deref(), after.session_spend), (Some("s-2"), spend(70, 7)));
+        assert_eq!(after.commit.as_deref(), Some("c"));
+        // Its engine had not begun: the session of the run before is still the one to resume.
+        let after = with_session(Some(saved), Some(&known), Some(&SpendNote::default())).unwrap();
+        assert_eq!((after.session_id.as_deref(), after.session_spend), (Some("s-1"), spend(50, 5)));
+        // Nothing new was done, but there is a session.
+        let after = with_session(None, Some(&known), Some(&noted)).unwrap();
+        assert_eq!(after.session_id.as_deref(), Some("s-2"));
+        assert_eq!(after.wip_ref, known.wip_ref);
+        assert_eq!(with_session(None, Some(&known), None), None, "the coordinator knows it");
+        assert_eq!(with_session(None, None, None), None);
     }
 
     #[test]
@@ -178,6 +240,12 @@ mod tests {
             Some(Spend { usd: Usd::from_micros(1_000_000), tokens: 9 })
         );
         assert_eq!(used_up(&job("building", "claude"), Some(note(0, 0, true))), Some(Spend::default()));
+        let current = SpendNote { current: true, ..note(700, 8, false) };
+        assert_eq!(
+            used_up(&job("building", "claude"), Some(current)),
+            Some(Spend { usd: Usd::from_micros(700), tokens: 8 }),
+            "it ended with the agent, and each answer was noted"
+        );
     }
 
     #[test]

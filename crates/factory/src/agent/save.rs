@@ -23,14 +23,24 @@ impl JobRun<'_> {
             tokio::select! {
                 () = until.cancelled() => return,
                 () = tokio::time::sleep(self.shared.checkpoint_every) => {}
+                // At once: whoever comes after a crash can go on with it only if somebody knows it.
+                () = self.meter.new_session() => {}
             }
             self.note_spend(place);
             let saved = tokio::select! {
                 saved = self.save(place, "while running") => saved,
                 () = self.stopped_for(LAST_PUSH) => return,
             };
-            let Some(mut checkpoint) = saved else { continue };
+            let known = self.known.lock().clone();
+            let is_new = saved.is_some();
+            let mut checkpoint = saved.or_else(|| known.clone()).unwrap_or_default();
             self.meter.note_session(&mut checkpoint);
+            if !is_new && known.is_some_and(|known| known.session_id == checkpoint.session_id) {
+                continue;
+            }
+            if checkpoint == Checkpoint::default() {
+                continue;
+            }
             let checkpoint = self.clean_checkpoint(checkpoint);
             let patch = PatchRequest {
                 lease_epoch: self.held.epoch,

@@ -34,6 +34,12 @@ pub trait Engine: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Whether a run counts as it goes, so that what it used is known at each moment, and ends with this process whatever
+    /// becomes of it.
+    fn stays_current(&self) -> bool {
+        false
+    }
+
     /// One run, to its end. Events come in order; a receiver that is gone is no reason to stop.
     async fn run(
         &self,
@@ -194,6 +200,18 @@ pub struct Usage {
     pub tokens: u64,
     /// `None` when neither the engine nor the price table knows.
     pub cost: Option<Usd>,
+}
+
+impl Usage {
+    /// Both together; a cost that is not known counts as nothing where the other is.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let cost = match (self.cost, other.cost) {
+            (Some(one), Some(other)) => Some(one + other),
+            (one, other) => one.or(other),
+        };
+        Self { tokens: self.tokens.saturating_add(other.tokens), cost }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

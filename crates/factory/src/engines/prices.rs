@@ -30,6 +30,15 @@ impl Tokens {
         self.input.saturating_add(self.cached_input).saturating_add(self.output)
     }
 
+    /// The larger of each.
+    pub(super) fn at_least(self, other: Self) -> Self {
+        Self {
+            input: self.input.max(other.input),
+            cached_input: self.cached_input.max(other.cached_input),
+            output: self.output.max(other.output),
+        }
+    }
+
     pub(super) const fn plus(self, other: Self) -> Self {
         Self {
             input: self.input.saturating_add(other.input),

@@ -48,8 +48,7 @@ impl Workspace {
         base: Option<&str>,
         resume: Option<&Checkpoint>,
     ) -> Result<Worktree, WorkspaceError> {
-        let slot = self.slot(job, epoch);
-        let lock = slot.try_lock()?.ok_or(WorkspaceError::InUse { job, epoch })?;
+        let (slot, lock) = self.place(job, epoch)?;
         self.checkout_at(slot, Some(lock), repo, base, resume).await
     }
 
@@ -142,9 +141,9 @@ impl Workspace {
     pub(crate) fn slots(&self) -> Vec<Slot> {
         let entries = std::fs::read_dir(self.inner.base.join("work")).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut ids: Vec<_> = names.filter_map(|name| Slot::parse_name(&name)).collect();
-        ids.sort_unstable();
-        ids.into_iter().map(|(job, epoch)| self.slot(job, epoch)).collect()
+        let mut slots: Vec<_> = names.filter_map(|name| Slot::parse(&self.inner.base, &name)).collect();
+        slots.sort_unstable_by_key(|slot| (slot.job, slot.epoch));
+        slots
     }
 
     /// Answers whose objects are borrowed beside the mirror's.

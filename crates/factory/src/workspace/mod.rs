@@ -45,7 +45,7 @@ pub use merge::{Ahead, Beside, Candidate, CandidateTree, MergeOrder, Prepared, P
 pub use policy::{Author, GitPolicy, GitUrl, Identity, Protocol, RepoSource};
 pub use propose::Proposed;
 pub(crate) use record::remove_folder;
-pub use record::{SpendNote, Start};
+pub use record::{SessionNote, SpendNote, Start};
 pub use refs::{CommitId, job_branch, quarantine_branch, request_branch, wip_branch};
 pub use result::{ResultCommit, Saved};
 pub use stack::Stacked;
@@ -53,6 +53,7 @@ pub use work_folder::{RunResult, WorkFolder};
 pub use worktree::{Diff, Worktree};
 
 use git::Git;
+use lock::FileLock;
 use mirror::Mirror;
 use notes::Notes;
 use record::Slot;
@@ -119,8 +120,41 @@ impl Workspace {
         Mirror::new(self.clone(), source.clone())
     }
 
+    /// Where this epoch's work is.
     fn slot(&self, job: JobId, epoch: Epoch) -> Slot {
-        Slot::new(&self.inner.base, job, epoch)
+        let slot = Slot::of_job(&self.inner.base, job, epoch);
+        if slot.worked_in_by() == Some(epoch) { slot } else { Slot::of_epoch(&self.inner.base, job, epoch) }
+    }
+
+    /// The epoch whose work lies where the next one of the job would work.
+    pub fn worked_in_by(&self, job: JobId) -> Option<Epoch> {
+        Slot::of_job(&self.inner.base, job, Epoch::default()).worked_in_by()
+    }
+
+    /// A place for this epoch, and its lock: the job's own, which is made free where an earlier epoch left work in it.
+    /// Whoever calls this has seen to it that nothing of that epoch still runs.
+    fn place(&self, job: JobId, epoch: Epoch) -> Result<(Slot, FileLock), WorkspaceError> {
+        let base = &self.inner.base;
+        let own = Slot::of_epoch(base, job, epoch);
+        // Begun there, and gone on with there.
+        if !own.folder.exists() {
+            let slot = Slot::of_job(base, job, epoch);
+            if let Some(lock) = slot.try_lock()? {
+                match slot.worked_in_by() {
+                    Some(theirs) if theirs > epoch => {
+                        return Err(WorkspaceError::Superseded { job, ours: epoch, theirs });
+                    }
+                    Some(earlier) if earlier < epoch => slot.move_aside(base, earlier)?,
+                    _ => {}
+                }
+                return Ok((slot, lock));
+            }
+            if slot.worked_in_by() == Some(epoch) {
+                return Err(WorkspaceError::InUse { job, epoch });
+            }
+        }
+        let lock = own.try_lock()?.ok_or(WorkspaceError::InUse { job, epoch })?;
+        Ok((own, lock))
     }
 }
 

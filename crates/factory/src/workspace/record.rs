@@ -44,8 +44,8 @@ pub(crate) struct Record {
     pub(crate) quarantined: bool,
 }
 
-/// What the run in the folder has used up, as far as its agent knew.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What the run in the folder has used up, and the session that it is in, as far as its agent knew.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SpendNote {
     #[serde(rename = "usdMicros", with = "giga_domain::usd::as_micros")]
@@ -53,6 +53,21 @@ pub struct SpendNote {
     pub tokens: u64,
     /// The engine had ended: nothing came after it.
     pub whole: bool,
+    /// Written at each answer of the model, by an agent whose engine ended with it.
+    #[serde(default)]
+    pub current: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionNote>,
+}
+
+/// What a later run can resume, and what it has used up since it began, this run included.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionNote {
+    pub id: String,
+    #[serde(rename = "usdMicros", with = "giga_domain::usd::as_micros")]
+    pub usd: Usd,
+    pub tokens: u64,
 }
 
 impl Record {
@@ -81,16 +96,54 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    pub(crate) fn new(base: &Path, job: JobId, epoch: Epoch) -> Self {
-        let name = format!("{job}.{epoch}");
+    /// Where the runs of a job work: the same path for every epoch, because engines know their sessions by it.
+    pub(crate) fn of_job(base: &Path, job: JobId, epoch: Epoch) -> Self {
+        Self::named(base, &job.to_string(), job, epoch)
+    }
+
+    /// A folder of this epoch's own: what it left behind when a later one took its place, or where it works while somebody
+    /// is still in the other.
+    pub(crate) fn of_epoch(base: &Path, job: JobId, epoch: Epoch) -> Self {
+        Self::named(base, &format!("{job}.{epoch}"), job, epoch)
+    }
+
+    fn named(base: &Path, name: &str, job: JobId, epoch: Epoch) -> Self {
         let lock = base.join("locks").join(format!("{name}.work"));
         Self { job, epoch, folder: base.join("work").join(name), lock, part: None }
     }
 
     /// `None` for what is not named as we would name it.
-    pub(crate) fn parse_name(name: &str) -> Option<(JobId, Epoch)> {
-        let (job, epoch) = name.split_once('.')?;
-        Some((job.parse().ok()?, parse_epoch(epoch)?))
+    pub(crate) fn parse(base: &Path, name: &str) -> Option<Self> {
+        match name.split_once('.') {
+            Some((job, epoch)) => Some(Self::of_epoch(base, job.parse().ok()?, parse_epoch(epoch)?)),
+            None => {
+                let mut slot = Self::of_job(base, name.parse().ok()?, Epoch(0));
+                // Epoch 0 is nobody's: there is no work in it.
+                slot.epoch = slot.worked_in_by().unwrap_or_default();
+                Some(slot)
+            }
+        }
+    }
+
+    /// The epoch whose work is in the folder, whoever asks. `None` for one that is half made.
+    pub(crate) fn worked_in_by(&self) -> Option<Epoch> {
+        let file = match self.repos() {
+            None => self.file("job", "json"),
+            Some(repos) => self.of(repos.first()?).file("job", "json"),
+        };
+        let record: Record = serde_json::from_slice(&std::fs::read(self.folder.join(file)).ok()?).ok()?;
+        (record.job == self.job).then_some(record.epoch)
+    }
+
+    /// Moves the work of an earlier epoch to a folder of its own, where it is found like any leftover.
+    pub(crate) fn move_aside(&self, base: &Path, earlier: Epoch) -> Result<(), WorkspaceError> {
+        let to = Self::of_epoch(base, self.job, earlier).folder;
+        // Never over something: a folder that is there holds work, too.
+        let attempt = || match std::fs::symlink_metadata(&to) {
+            Ok(_) => Err(io::Error::from(io::ErrorKind::AlreadyExists)),
+            Err(_) => std::fs::rename(&self.folder, &to),
+        };
+        attempt().map_err(WorkspaceError::io(&to))
     }
 
     /// The place of one of several repositories, beside the others.

@@ -60,12 +60,12 @@ impl Workspace {
         resume: Option<&Checkpoint>,
     ) -> Result<WorkFolder, WorkspaceError> {
         if let [(_, only)] = repos {
-            let tree = self.checkout(job, epoch, only, base, resume).await?;
-            return Ok(WorkFolder::single(self.slot(job, epoch), tree));
+            let (slot, lock) = self.place(job, epoch)?;
+            let tree = self.checkout_at(slot.clone(), Some(lock), only, base, resume).await?;
+            return Ok(WorkFolder::single(slot, tree));
         }
         check_apart(repos)?;
-        let slot = self.slot(job, epoch);
-        let lock = slot.try_lock()?.ok_or(WorkspaceError::InUse { job, epoch })?;
+        let (slot, lock) = self.place(job, epoch)?;
         let names: Vec<String> = repos.iter().map(|(name, _)| name.clone()).collect();
         if slot.repos().as_ref() != Some(&names) {
             // Half made, so without work in it.

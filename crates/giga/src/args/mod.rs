@@ -6,6 +6,7 @@ mod artifact;
 mod broker;
 mod demo;
 mod effects;
+mod engine;
 mod fleet;
 mod job;
 mod people;
@@ -35,6 +36,7 @@ pub(crate) use product::{
     Amount, BudgetCommand, BurndownArgs, CorrectBudgetArgs, PauseBudgetArgs, PolicyArgs, ProductCommand,
     ProfileCommand, SetBudgetArgs, SetProductArgs,
 };
+pub(crate) use engine::{EngineCommand, EngineTryArgs};
 pub(crate) use sandbox::{SandboxCommand, TryArgs};
 pub(crate) use secret::{SecretCommand, SetSecretArgs};
 use strum::VariantArray;
@@ -183,6 +185,9 @@ A review is signed with the label of your token; admins can review for somebody 
     /// Run, enroll, list and remove factories, the machines that run jobs
     #[command(subcommand)]
     Factory(FactoryCommand),
+    /// Try the coding engines of this machine
+    #[command(subcommand)]
+    Engine(EngineCommand),
     /// See the sandbox that jobs run in
     #[command(subcommand)]
     Sandbox(SandboxCommand),

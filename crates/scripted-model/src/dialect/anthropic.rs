@@ -137,8 +137,14 @@ pub(crate) fn refused(kind: TroubleKind, now: u64) -> Option<Refused> {
         }
         TroubleKind::QuotaExhausted { reset_secs: Some(reset) } => {
             headers.push(("retry-after", reset.to_string()));
+            // As for a subscription, whose window of five hours is used up.
+            let at = (now + reset).to_string();
             headers.push(("anthropic-ratelimit-unified-status", "rejected".to_owned()));
-            headers.push(("anthropic-ratelimit-unified-reset", (now + reset).to_string()));
+            headers.push(("anthropic-ratelimit-unified-representative-claim", "five_hour".to_owned()));
+            headers.push(("anthropic-ratelimit-unified-5h-status", "rejected".to_owned()));
+            headers.push(("anthropic-ratelimit-unified-5h-utilization", "1.0".to_owned()));
+            headers.push(("anthropic-ratelimit-unified-5h-reset", at.clone()));
+            headers.push(("anthropic-ratelimit-unified-reset", at));
         }
         _ => {}
     }

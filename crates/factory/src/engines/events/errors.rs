@@ -56,25 +56,31 @@ const BUSY: [&str; 8] = [
 
 const BUSY_CODES: [&str; 2] = ["429", "529"];
 
-const CONTEXT: [&str; 7] = [
+const CONTEXT: [&str; 9] = [
     "context window",
     "context_window",
     "context length",
     "context_length",
+    "contextoverflowerror",
+    "maximum context length",
     "prompt is too long",
     "input token count",
     "input is too long",
 ];
 
-const REFUSED: [&str; 8] = [
+const REFUSED: [&str; 12] = [
     "blocked due to safety",
     "blocked due to recitation",
+    "blocked by safety",
     "response was blocked",
+    "prompt was blocked",
+    "contentfiltererror",
+    "content filter",
+    "can't help with this",
     "has been flagged",
     "was flagged for possible",
     "policy violation",
     "limited access to this content for safety",
-    "prompt was blocked",
 ];
 
 const NETWORK: [&str; 13] = [
@@ -125,42 +131,43 @@ pub(in super::super) fn classify(message: &str) -> EngineFailure {
 
 /// With the time that the message itself names, if it does.
 pub(in super::super) fn out_of_quota(message: &str) -> EngineFailure {
-    let resets_in = reset_after(message);
+    let resets_in = names_a_wait(message);
     EngineFailure { resets_in, ..EngineFailure::passing(FailReason::OutOfQuota, message) }
-}
-
-/// As in `Your quota will reset after 3h12m5s.`
-fn reset_after(message: &str) -> Option<Duration> {
-    let lower = message.to_lowercase();
-    let after = ["reset after ", "resets in ", "try again in ", "retry after "]
-        .iter()
-        .find_map(|words| lower.split_once(words).map(|(_, after)| after))?;
-    let mut seconds: u64 = 0;
-    let mut number = String::new();
-    for c in after.chars() {
-        match c {
-            '0'..='9' => number.push(c),
-            'd' | 'h' | 'm' | 's' if !number.is_empty() => {
-                let unit = match c {
-                    'd' => 86_400,
-                    'h' => 3_600,
-                    'm' => 60,
-                    _ => 1,
-                };
-                seconds = seconds.saturating_add(number.parse::<u64>().ok()?.saturating_mul(unit));
-                number.clear();
-            }
-            ' ' => {}
-            _ => break,
-        }
-    }
-    (seconds > 0).then(|| Duration::from_secs(seconds))
 }
 
 /// Whether the account refused the run: such a run costs nothing.
 pub(in super::super) fn is_account_refusal(failure: &EngineFailure) -> bool {
-    matches!(failure.reason, FailReason::NoEngine | FailReason::SignedOut | FailReason::OutOfQuota)
-        || names(&failure.detail, &BUSY, &BUSY_CODES)
+    let by_reason =
+        matches!(failure.reason, FailReason::NoEngine | FailReason::SignedOut | FailReason::OutOfQuota);
+    by_reason || names(&failure.detail, &BUSY, &BUSY_CODES)
+}
+
+/// A length of time after "in": `try again in 1 day 3 hours 5 minutes`, `resets in 3600s`.
+fn names_a_wait(message: &str) -> Option<Duration> {
+    let lower = message.to_lowercase();
+    let (_, after) = ["again in ", "resets in ", "reset in ", "retry in ", "reset after "]
+        .iter()
+        .find_map(|mark| lower.split_once(mark))?;
+    let mut seconds = 0.0;
+    let mut rest = after.trim_start();
+    loop {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let Ok(number) = rest[..digits].trim_end_matches('.').parse::<f64>() else { break };
+        rest = rest[digits..].trim_start();
+        let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        seconds += number
+            * match &rest[..letters] {
+                "d" | "day" | "days" => 86_400.0,
+                "h" | "hour" | "hours" => 3_600.0,
+                "m" | "min" | "minute" | "minutes" => 60.0,
+                "s" | "sec" | "second" | "seconds" => 1.0,
+                "ms" => 0.001,
+                _ => return None,
+            };
+        rest = rest[letters..].trim_start().trim_start_matches(',').trim_start();
+        rest = rest.strip_prefix("and ").unwrap_or(rest);
+    }
+    (seconds > 0.0).then(|| Duration::from_secs_f64(seconds))
 }
 
 fn names(message: &str, phrases: &[&str], codes: &[&str]) -> bool {
@@ -200,6 +207,9 @@ mod tests {
             ("The input token count exceeds the maximum number of tokens allowed", ContextTooLong, false),
             ("The model response was blocked due to safety settings.", Refused, false),
             ("This request has been flagged for possible cybersecurity risk.", Refused, false),
+            ("Prompt is too long · the request is ~250000 tokens (limit 200000)", ContextTooLong, false),
+            ("API Error: Sonnet 4.5 can't help with this. Start a new session", Refused, false),
+            ("ContentFilterError: The response was blocked by the provider's content filter", Refused, false),
             ("the model does not exist", Crash, false),
             ("line 4291 is wrong", Crash, false),
         ] {
@@ -215,6 +225,20 @@ mod tests {
         assert_eq!(quota("Your quota will reset after 90s."), Some(Duration::from_secs(90)));
         assert_eq!(quota("Your quota will reset after a while."), None);
         assert_eq!(quota(""), None);
+    }
+
+    #[test]
+    fn waits() {
+        for (message, seconds) in [
+            ("You've hit your usage limit. Try again in 1 day 3 hours 5 minutes.", Some(97_500)),
+            ("usage limit reached, resets in 3600s", Some(3_600)),
+            ("usage limit: try again in 2h 5m", Some(7_500)),
+            ("usage limit: try again in a while", None),
+            ("usage limit: try again in 3 moons", None),
+            ("usage limit. Try again later.", None),
+        ] {
+            assert_eq!(classify(message).resets_in, seconds.map(Duration::from_secs), "{message}");
+        }
     }
 
     #[test]

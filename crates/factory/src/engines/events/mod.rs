@@ -52,9 +52,10 @@ pub(super) enum LineEvent {
     },
     /// What the session had used before this run, as its own file has it.
     SessionBefore(Tokens),
-    /// When the provider lets an account in again that is out of its quota: the latest of those that are told counts.
-    ResetsAt {
-        unix_seconds: u64,
+    /// What was used since the last such event, or since the run began.
+    RunPart {
+        tokens: Tokens,
+        usd: Option<Usd>,
     },
     /// Everything of this run, by model.
     RunTotal(Vec<(String, Tokens)>),
@@ -65,6 +66,8 @@ pub(super) enum LineEvent {
     Note(String),
     /// An error that the engine may get over.
     Error(EngineFailure),
+    /// When the account's used-up window opens again, in seconds since 1970. Of several the latest counts.
+    ResetsAt(u64),
     Ended(Result<(), EngineFailure>),
     /// It failed, whatever it says about its end.
     Spoiled(EngineFailure),
@@ -100,6 +103,29 @@ impl EventFormat {
         match self {
             Self::Text => None,
             Self::Program(program) => program.cli().exit_failure(code),
+        }
+    }
+
+    /// Whether a run without an answer of the model shows as such.
+    pub(super) fn shows_answers(self) -> bool {
+        match self {
+            Self::Text => false,
+            Self::Program(program) => program.cli().shows_answers(),
+        }
+    }
+
+    pub(super) fn counts_as_it_goes(self) -> bool {
+        match self {
+            Self::Text => false,
+            Self::Program(program) => program.cli().counts_as_it_goes(),
+        }
+    }
+
+    /// Whether the log can do without the line.
+    pub(super) fn is_progress(self, line: &str) -> bool {
+        match self {
+            Self::Text => false,
+            Self::Program(program) => object(line).is_some_and(|event| program.cli().is_progress(&event)),
         }
     }
 

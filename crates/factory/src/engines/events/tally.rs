@@ -93,6 +93,11 @@ impl Tally {
         }
     }
 
+    /// Whether the log can do without the line.
+    pub(in super::super) fn is_progress(&self, line: &str) -> bool {
+        self.format.is_progress(line)
+    }
+
     /// Reads a line and returns what has changed by it.
     pub(in super::super) fn line(&mut self, line: &str) -> Vec<EngineEvent> {
         self.take(self.format.read(line))
@@ -114,7 +119,12 @@ impl Tally {
             let cost = self.priced(model.as_deref(), tokens, &mut changes);
             self.total = Some(Usage { tokens: tokens.sum(), cost: Some(cost) });
         }
-        let reported = self.total.or(self.steps).unwrap_or_else(|| self.of_messages());
+        let reported = match self.total.or(self.steps) {
+            None => self.of_messages(),
+            Some(sum) if self.messages.is_empty() => sum,
+            // Those that came after the sum.
+            Some(sum) => sum.plus(self.of_messages()),
+        };
         self.of_responses = self.sum_of_responses(&mut changes);
         let usage = larger(reported, self.of_responses);
         if usage != self.usage {
@@ -138,9 +148,7 @@ impl Tally {
             LineEvent::Acted => (self.answered, self.acted) = (true, true),
             LineEvent::Message { id, tokens } => {
                 let known = self.messages.entry(id).or_default();
-                if tokens.sum() > known.sum() {
-                    *known = tokens;
-                }
+                *known = known.at_least(tokens);
             }
             LineEvent::Step { tokens, usd } => {
                 let steps = self.steps.get_or_insert_default();
@@ -160,18 +168,29 @@ impl Tally {
             LineEvent::SessionBefore(tokens) => {
                 self.session_before.get_or_insert(tokens);
             }
-            LineEvent::ResetsAt { unix_seconds } => self.resets_at = self.resets_at.max(Some(unix_seconds)),
+            LineEvent::ResetsAt(seconds) => self.resets_at = self.resets_at.max(Some(seconds)),
             LineEvent::SessionTotal { tokens, usd } => {
                 self.session_total = Some(tokens).filter(|_| usd.is_none());
                 let model = self.model.clone();
                 let cost = usd.unwrap_or_else(|| self.priced(model.as_deref(), tokens, changes));
                 let before = self.contained_in(tokens);
                 self.answered |= tokens.sum() > 0;
+                // The messages so far are in it.
+                self.messages.clear();
                 self.open = false;
                 self.total = Some(Usage {
                     tokens: without(tokens.sum(), before.tokens),
                     cost: Some(without(cost, before.cost.unwrap_or_default())),
                 });
+            }
+            LineEvent::RunPart { tokens, usd } => {
+                let model = self.model.clone();
+                let cost = usd.unwrap_or_else(|| self.priced(model.as_deref(), tokens, changes));
+                // The messages so far are in it.
+                self.messages.clear();
+                self.open = false;
+                let part = Usage { tokens: tokens.sum(), cost: Some(cost) };
+                self.total = Some(self.total.map_or(part, |before| before.plus(part)));
             }
             LineEvent::RunTotal(models) => {
                 let mut total = Usage { tokens: 0, cost: Some(Usd::ZERO) };
@@ -275,8 +294,9 @@ impl Tally {
     /// here.
     pub(in super::super) fn is_metered(&self, failure: Option<&EngineFailure>) -> bool {
         let counts = self.steps.is_some() || !self.messages.is_empty() || !self.responses.is_empty();
-        let was_refused = failure.is_some_and(is_account_refusal);
-        !self.open || counts || (!self.answered && (self.understood || was_refused))
+        let unanswered = !self.answered && self.ended != Some(Ok(()));
+        let is_known = self.understood || self.format.shows_answers();
+        !self.open || counts || (unanswered && (is_known || failure.is_some_and(is_account_refusal)))
     }
 
     pub(in super::super) fn session(&self) -> Option<&str> {

@@ -113,7 +113,9 @@ impl OutputReader {
     }
 
     async fn line(&mut self, stream: Stream, line: Line) {
-        self.sink.line(stream, &line.text, line.lost).await;
+        if stream == Stream::Stderr || !self.tally.is_progress(&line.text) {
+            self.sink.line(stream, &line.text, line.lost).await;
+        }
         if stream == Stream::Stderr {
             self.remember(&line.text);
             return;

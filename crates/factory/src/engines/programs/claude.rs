@@ -60,6 +60,8 @@ impl Cli for Claude {
 
     fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
         let mut args = arguments(["-p", "--output-format", "stream-json", "--verbose"]);
+        // What an answer costs is known when it begins, and that it goes on while it does.
+        args.extend(arguments(["--include-partial-messages"]));
         args.extend(arguments(["--permission-mode", "acceptEdits"]));
         if let Some(id) = call.session {
             args.extend(arguments(["--resume", id]));
@@ -97,6 +99,18 @@ impl Cli for Claude {
 
     fn read(&self, event: &Value) -> Vec<LineEvent> {
         events::read(event)
+    }
+
+    fn is_progress(&self, event: &Value) -> bool {
+        events::is_progress(event)
+    }
+
+    fn shows_answers(&self) -> bool {
+        true
+    }
+
+    fn counts_as_it_goes(&self) -> bool {
+        true
     }
 }
 

@@ -159,9 +159,24 @@ pub(super) trait Cli: Sync {
         Vec::new()
     }
 
+    /// Whether an event is one of a flood that only says how far an answer is: read, and not kept in the log.
+    fn is_progress(&self, _event: &Value) -> bool {
+        false
+    }
+
     /// What an exit status means, where the program gives it a meaning of its own.
     fn exit_failure(&self, _code: i32) -> Option<EngineFailure> {
         None
+    }
+
+    /// Whether it says what an answer costs as soon as it begins.
+    fn counts_as_it_goes(&self) -> bool {
+        false
+    }
+
+    /// Whether it prints something as soon as the model begins to answer: a run in which it did not has used nothing.
+    fn shows_answers(&self) -> bool {
+        false
     }
 }
 
@@ -235,7 +250,8 @@ impl Recipe for Configured {
     }
 
     fn args(&self, call: &Call<'_>) -> Result<Vec<OsString>, EngineFailure> {
-        self.program.cli().args(call, &self.config)
+        let model = call.request.model.clone().or_else(|| self.config.model.clone());
+        self.program.cli().args(call, &ProgramConfig { model, ..self.config.clone() })
     }
 
     fn sign_in(&self) -> SignIn {
@@ -393,6 +409,11 @@ impl Engine for ProgramEngine {
         preflight::preflight(self.recipe.as_ref(), &self.host, &self.sandbox).await
     }
 
+    fn stays_current(&self) -> bool {
+        // A sandbox dies with its agent.
+        self.recipe.format().counts_as_it_goes() && self.sandbox.missing().is_none()
+    }
+
     async fn run(
         &self,
         request: EngineRequest,
@@ -436,7 +457,7 @@ impl ProgramEngine {
             Ok(launch) => launch,
             Err(failure) => return failed(failure),
         };
-        let model = self.recipe.model().map(str::to_owned);
+        let model = request.model.as_deref().or(self.recipe.model()).map(str::to_owned);
         let tally = Tally::new(self.recipe.format(), self.prices.clone(), before, model);
         let mut run = process::run(launch, &self.sandbox, request, tally, sink, stop).await;
         run.report.metered |= !self.recipe.has_account();

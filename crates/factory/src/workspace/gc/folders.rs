@@ -63,8 +63,8 @@ impl Workspace {
     fn remove_stale_locks(&self) -> Result<(), WorkspaceError> {
         let entries = std::fs::read_dir(self.inner.base.join("locks")).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let ids = names.filter_map(|name| Slot::parse_name(name.strip_suffix(".work")?));
-        for slot in ids.map(|(job, epoch)| self.slot(job, epoch)) {
+        let slots = names.filter_map(|name| Slot::parse(&self.inner.base, name.strip_suffix(".work")?));
+        for slot in slots {
             if let Some(lock) = slot.try_lock()?
                 && !slot.folder.exists()
             {

@@ -41,14 +41,15 @@ const LEFT_ALONE: [&str; 3] = ["--setting-sources", "user", "--strict-mcp-config
 #[tokio::test]
 async fn claude() {
     let mut fresh = argv("claude", |bench| bench).await;
-    let id = fresh.remove(7);
+    let id = fresh.remove(8);
     let form: String = id.chars().map(|c| if c.is_ascii_hexdigit() { 'x' } else { c }).collect();
     assert_eq!(form, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx");
     assert!(
         id[14..].starts_with('4') && id[19..].starts_with(['8', '9', 'a', 'b']),
         "a version 4 UUID: {id}"
     );
-    let fixed = ["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"];
+    let output = ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"];
+    let fixed = [&output[..], &["--permission-mode", "acceptEdits"]].concat();
     assert_eq!(fresh, [&fixed[..], &["--session-id"], &LEFT_ALONE].concat());
     let again = argv("claude", |bench| configured(resumed(bench))).await;
     let resumes = ["--resume", "ses-1", "--max-budget-usd", "2.25"];

@@ -65,18 +65,43 @@ async fn a_resumed_sum_is_not_counted_twice() {
     assert_eq!(ran.run().await.report.usage.cost, Some(Usd::from_micros(520_000)));
 }
 
+/// A run that is stopped has used what its answers so far cost, their output included.
+#[tokio::test]
+async fn claude_counts_answers_as_they_come() {
+    let start = |id: &str| {
+        format!(
+            r#"print {{"type":"stream_event","event":{{"type":"message_start","message":{{"id":"{id}","usage":{{"input_tokens":1000,"cache_read_input_tokens":200,"output_tokens":1}}}}}}}}"#
+        )
+    };
+    let end = |id: &str| {
+        format!(
+            r#"print {{"type":"stream_event","event":{{"type":"message_delta","usage":{{"output_tokens":50}}}},"api_message_id":"{id}"}}"#
+        )
+    };
+    let init = r#"print {"type":"system","subtype":"init","session_id":"s","model":"claude-sonnet-4-5"}"#;
+    let steps = [init, &start("a"), &end("a"), &start("b"), "print up", "hang"];
+    let ran = Bench::new("claude", &steps).stop_at("up").await;
+    assert_eq!(ran.report.usage.tokens, 1_250 + 1_201);
+    assert!(ran.report.metered);
+    assert_eq!(ran.lines().len(), 2, "how far an answer is does not fill the log: {:?}", ran.lines());
+    // What is used since the last result is exactly that; messages after it are added.
+    let part = r#"print {"type":"result","subtype":"success","total_cost_usd":9.5,"model_usage_since_last_result":{"m":{"inputTokens":1000,"cacheReadInputTokens":200,"outputTokens":50,"costUSD":0.5}}}"#;
+    let ran = Bench::new("claude", &[init, &start("a"), part, &start("b"), part]).run().await;
+    ran.succeeded();
+    assert_eq!(ran.report.usage, usage(2_500, 1_000_000));
+    let tokens: Vec<u64> = ran.usages().iter().map(|usage| usage.tokens).collect();
+    assert_eq!(tokens, [1_201, 1_250, 2_451, 2_500]);
+}
+
 #[tokio::test]
 async fn claude_fails() {
     // Signed out: `success` and `is_error` in one event.
     let ran = run("claude", "claude-signed-out", "exit 1").await;
     ran.failed(SignedOut, true);
     let ran = run("claude", "claude-rate-limit", "exit 1").await;
-    ran.failed(Infrastructure, true);
-    assert!(
-        ran.notes()[0].contains("five_hour rate limit is used up, until 1778565600"),
-        "{:?}",
-        ran.notes()
-    );
+    ran.failed(OutOfQuota, true);
+    assert!(ran.notes()[0].contains("five_hour rate limit is used up"), "{:?}", ran.notes());
+    assert_eq!(ran.failure().resets_in, None, "that time is over");
     run("claude", "claude-budget", "exit 1").await.failed(BudgetExceeded, false);
 }
 
@@ -308,6 +333,8 @@ async fn a_run_is_metered_where_its_figure_covers_it() {
     const LOST: &str = r#"print {"type":"turn.failed","error":{"message":"stream disconnected"}}"#;
     const GEMINI: &str = r#"print {"type":"init","session_id":"s","model":"m"}"#;
     const INIT: &str = r#"print {"type":"system","subtype":"init","session_id":"s"}"#;
+    const BEGUN: &str =
+        r#"print {"type":"stream_event","event":{"type":"message_start","message":{"id":"m"}}}"#;
     const MESSAGE: &str = r#"print {"type":"assistant","message":{"id":"m","usage":{"input_tokens":1}}}"#;
     const STEP: &str = r#"print {"type":"step_finish","part":{"reason":"tool-calls","cost":0.1}}"#;
     let cases: &[(&str, &[&str], bool)] = &[
@@ -325,6 +352,7 @@ async fn a_run_is_metered_where_its_figure_covers_it() {
         ("gemini", &[GEMINI], true),
         ("gemini", &["exit 41"], true),
         ("claude", &[INIT], true),
+        ("claude", &[INIT, BEGUN], false),
         ("claude", &[INIT, MESSAGE], true),
         ("opencode", &[STEP], true),
         ("plain", &["exit 3"], false),

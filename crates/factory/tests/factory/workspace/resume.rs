@@ -194,11 +194,67 @@ async fn a_kill_in_the_middle_leaves_what_can_be_found_again() {
     assert!(again.path().join("a.txt").is_file(), "the same epoch gets its folder back as it was");
 }
 
+/// Engines know their sessions by the folder.
+#[tokio::test]
+async fn every_epoch_of_a_job_works_at_the_same_path() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    let first = fixture.checkout(&host, job(1), 1).await;
+    let path = first.path().to_owned();
+    write(&path, "a.txt", "of the first\n");
+    drop(first);
+    // Its agent died. The work is put aside, and found there like any other.
+    let second = fixture.checkout(&host, job(1), 2).await;
+    assert_eq!(second.path(), path);
+    assert!(!path.join("a.txt").exists(), "nothing of the first is in the way of the second");
+    write(&path, "b.txt", "of the second\n");
+    let leftovers = host.find_leftovers().await;
+    assert_eq!(leftovers.iter().map(|left| left.epoch).collect::<Vec<_>>(), [Epoch(1)]);
+    let adopted = host.adopt(&leftovers[0]).unwrap();
+    let branch = adopted.quarantine("a later epoch took its place").await.unwrap();
+    assert_eq!(git(&fixture.mirror("one"), &["show", &format!("{branch}:a.txt")]), "of the first");
+    adopted.remove().await.unwrap();
+    assert!(path.join("b.txt").is_file(), "the second goes on");
+    second.remove().await.unwrap();
+    let third = fixture.checkout(&host, job(1), 3).await;
+    assert_eq!(third.path(), path);
+}
+
+#[tokio::test]
+async fn a_place_that_is_taken_is_left_alone() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    let first = fixture.checkout(&host, job(1), 1).await;
+    write(first.path(), "a.txt", "a\n");
+    let second = fixture.checkout(&host, job(1), 2).await;
+    assert_ne!(second.path(), first.path(), "somebody is still in it");
+    assert!(first.path().join("a.txt").is_file());
+    drop(second);
+    let again = fixture.checkout(&host, job(1), 2).await;
+    assert_ne!(again.path(), first.path(), "an epoch goes on where it began");
+    drop((first, again));
+    // Both are leftovers now; a later epoch moves only what is in its way.
+    let third = fixture.checkout(&host, job(1), 3).await;
+    write(third.path(), "c.txt", "c\n");
+    let epochs: Vec<_> = host.find_leftovers().await.iter().map(|left| left.epoch).collect();
+    assert_eq!(epochs, [Epoch(1), Epoch(2)]);
+    // A grant that came late does not push the newer one out.
+    drop(third);
+    let repo = fixture.repo(&host).await;
+    let late = host.checkout(job(1), Epoch(2), &repo, None, None).await;
+    assert!(late.is_ok(), "it has a folder of its own: {late:?}");
+    for left in host.find_leftovers().await.iter().filter(|left| left.epoch == Epoch(1)) {
+        host.adopt(left).unwrap().remove().await.unwrap();
+    }
+    let late = host.checkout(job(1), Epoch(1), &repo, None, None).await;
+    assert!(matches!(late, Err(WorkspaceError::Superseded { theirs: Epoch(3), .. })), "{late:?}");
+}
+
 #[tokio::test]
 async fn a_kill_during_checkout_leaves_nothing_to_adopt() {
     let fixture = Fixture::new();
     let host = fixture.host("one");
-    let folder = fixture.path().join(format!("one/work/{}.1", job(1)));
+    let folder = fixture.path().join(format!("one/work/{}", job(1)));
     write(&folder, "tree/half", "half");
     assert!(host.find_leftovers().await.is_empty());
     assert!(!folder.exists(), "half made, without work in it");

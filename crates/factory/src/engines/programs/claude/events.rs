@@ -1,6 +1,8 @@
-//! `claude -p --output-format stream-json --verbose`.
+//! `claude -p --output-format stream-json --verbose --include-partial-messages`.
 //!
-//! Never trusts `subtype` alone: without an account the result says `success` and `is_error` together.
+//! Never trusts `subtype` alone: without an account the result says `success` and `is_error` together. The total of a result
+//! covers the session or the run, as it happens to know (seen with 2.1.326: the session, where the operator's own
+//! `.claude.json` is from the run before); what was used since the last result covers exactly that.
 
 use giga_domain::FailReason;
 use serde_json::Value;
@@ -17,13 +19,11 @@ pub(super) fn read(event: &Value) -> Vec<LineEvent> {
             events.extend(text(event, "/model").map(|model| LineEvent::Model(model.to_owned())));
         }
         Some("assistant") => assistant(event, &mut events),
+        Some("stream_event") => progress(event, &mut events),
         Some("rate_limit_event") => events.extend(rate_limit(event)),
         Some("result") => {
             events.extend(session(event));
-            events.push(LineEvent::SessionTotal {
-                tokens: total(event),
-                usd: dollars(event, "/total_cost_usd"),
-            });
+            events.push(used(event));
             if let Some(message) = text(event, "/result") {
                 events.push(LineEvent::Reply(message.to_owned()));
             }
@@ -38,20 +38,47 @@ fn session(event: &Value) -> Option<LineEvent> {
     text(event, "/session_id").map(|id| LineEvent::Session(id.to_owned()))
 }
 
-fn assistant(event: &Value, events: &mut Vec<LineEvent>) {
-    events.push(LineEvent::Began);
-    if let Some(id) = text(event, "/message/id") {
-        let usage = event.pointer("/message/usage").unwrap_or(&Value::Null);
+/// Parts of an answer as they come. What it costs is in the first one, and in the last one before its end.
+fn progress(event: &Value, events: &mut Vec<LineEvent>) {
+    let (id, usage) = match text(event, "/event/type") {
+        Some("message_start") => {
+            events.extend([LineEvent::Began, LineEvent::Answered]);
+            (text(event, "/event/message/id"), event.pointer("/event/message/usage"))
+        }
+        Some("message_delta") => (text(event, "/api_message_id"), event.pointer("/event/usage")),
+        _ => return,
+    };
+    if let (Some(id), Some(usage)) = (id, usage) {
         events.push(LineEvent::Message { id: id.to_owned(), tokens: of_usage(usage) });
     }
-    if let Some(error) = text(event, "/error") {
-        events.push(LineEvent::Error(classify(error)));
+}
+
+pub(super) fn is_progress(event: &Value) -> bool {
+    match text(event, "/type") {
+        Some("stream_event") => true,
+        Some("system") => text(event, "/subtype") == Some("status"),
+        _ => false,
+    }
+}
+
+fn assistant(event: &Value, events: &mut Vec<LineEvent>) {
+    events.push(LineEvent::Began);
+    // Its own words about an error are no answer, and cost nothing.
+    let is_answer = event.get("is_api_error_message").and_then(Value::as_bool) != Some(true);
+    if let Some(id) = text(event, "/message/id").filter(|_| is_answer) {
+        let usage = event.pointer("/message/usage").unwrap_or(&Value::Null);
+        events.push(LineEvent::Message { id: id.to_owned(), tokens: of_usage(usage) });
     }
     // Words of a helper that the engine started are not the engine's answer.
     let of_helper = text(event, "/parent_tool_use_id").is_some();
     let blocks = event.pointer("/message/content").and_then(Value::as_array).filter(|_| !of_helper);
     let message = blocks.into_iter().flatten().filter_map(|block| text(block, "/text")).next_back();
-    events.extend(message.map(|message| LineEvent::Reply(message.to_owned())));
+    if let Some(error) = text(event, "/error") {
+        events.push(LineEvent::Error(cause(event, message.unwrap_or(error))));
+    }
+    if is_answer {
+        events.extend(message.map(|message| LineEvent::Reply(message.to_owned())));
+    }
 }
 
 fn of_usage(usage: &Value) -> Tokens {
@@ -62,18 +89,28 @@ fn of_usage(usage: &Value) -> Tokens {
     }
 }
 
-/// `modelUsage` counts helpers on other models too; older versions have only `usage`.
-fn total(event: &Value) -> Tokens {
-    match event.get("modelUsage").and_then(Value::as_object).filter(|models| !models.is_empty()) {
-        None => of_usage(event.get("usage").unwrap_or(&Value::Null)),
-        Some(models) => models.values().fold(Tokens::default(), |sum, usage| {
-            sum.plus(Tokens {
-                input: count(usage, "/inputTokens") + count(usage, "/cacheCreationInputTokens"),
-                cached_input: count(usage, "/cacheReadInputTokens"),
-                output: count(usage, "/outputTokens"),
-            })
-        }),
+/// By model, which counts helpers on other models too; older versions have only the sum of the session or the run.
+fn used(event: &Value) -> LineEvent {
+    if let Some(models) = event.get("model_usage_since_last_result").and_then(Value::as_object) {
+        let usd = models.values().filter_map(|model| dollars(model, "/costUSD")).sum();
+        return LineEvent::RunPart { tokens: by_model(models.values()), usd: Some(usd) };
     }
+    let models = event.get("modelUsage").and_then(Value::as_object).filter(|models| !models.is_empty());
+    let tokens = match models {
+        None => of_usage(event.get("usage").unwrap_or(&Value::Null)),
+        Some(models) => by_model(models.values()),
+    };
+    LineEvent::SessionTotal { tokens, usd: dollars(event, "/total_cost_usd") }
+}
+
+fn by_model<'a>(models: impl Iterator<Item = &'a Value>) -> Tokens {
+    models.fold(Tokens::default(), |sum, usage| {
+        sum.plus(Tokens {
+            input: count(usage, "/inputTokens") + count(usage, "/cacheCreationInputTokens"),
+            cached_input: count(usage, "/cacheReadInputTokens"),
+            output: count(usage, "/outputTokens"),
+        })
+    })
 }
 
 fn rate_limit(event: &Value) -> Vec<LineEvent> {
@@ -82,13 +119,29 @@ fn rate_limit(event: &Value) -> Vec<LineEvent> {
         return Vec::new();
     }
     let which = text(event, "/rate_limit_info/rateLimitType").unwrap_or("unnamed");
-    let until = match count(event, "/rate_limit_info/resetsAt") {
-        0 => String::new(),
-        seconds => format!(", until {seconds} (Unix time)"),
-    };
-    let message = format!("the account's {which} rate limit is used up{until}");
-    let error = EngineFailure::passing(FailReason::Infrastructure, message.clone());
-    vec![LineEvent::Note(message), LineEvent::Error(error)]
+    let message = format!("the account's {which} rate limit is used up");
+    let error = EngineFailure::passing(FailReason::OutOfQuota, message.clone());
+    let mut events = vec![LineEvent::Note(message), LineEvent::Error(error)];
+    let resets_at = count(event, "/rate_limit_info/resetsAt");
+    events.extend((resets_at > 0).then_some(LineEvent::ResetsAt(resets_at)));
+    events
+}
+
+/// By what the event says of the provider's answer, and by its words where it says nothing.
+fn cause(event: &Value, message: &str) -> EngineFailure {
+    if text(event, "/stop_reason").or_else(|| text(event, "/message/stop_reason")) == Some("refusal") {
+        return EngineFailure::lasting(FailReason::Refused, message);
+    }
+    let status = count(event, "/api_error_status");
+    match (text(event, "/api_error"), text(event, "/error"), status) {
+        (Some("usage_limit_reached"), ..) => EngineFailure::passing(FailReason::OutOfQuota, message),
+        (_, Some("authentication_failed"), _) | (.., 401 | 403) => {
+            EngineFailure::passing(FailReason::SignedOut, message)
+        }
+        (_, Some("billing_error"), _) => EngineFailure::passing(FailReason::OutOfQuota, message),
+        (.., 500..) => EngineFailure::passing(FailReason::Infrastructure, message),
+        _ => classify(message),
+    }
 }
 
 fn ended(event: &Value) -> Result<(), EngineFailure> {
@@ -109,9 +162,9 @@ fn ended(event: &Value) -> Result<(), EngineFailure> {
             EngineFailure::lasting(FailReason::BudgetExceeded, format!("claude stopped by itself: {subtype}"))
         }
         "error_during_execution" => {
-            let cause = classify(&message);
+            let cause = cause(event, &message);
             EngineFailure { retryable: cause.retryable || cause.reason == FailReason::Crash, ..cause }
         }
-        _ => classify(&message),
+        _ => cause(event, &message),
     })
 }

@@ -70,7 +70,7 @@ fn windows(limits: &Value) -> Vec<LineEvent> {
     let window = |name: &str| {
         let used = limits.pointer(&format!("/{name}/used_percent")).and_then(Value::as_f64)?;
         let unix_seconds = count(limits, &format!("/{name}/resets_at"));
-        (used >= 100.0 && unix_seconds > 0).then_some(LineEvent::ResetsAt { unix_seconds })
+        (used >= 100.0 && unix_seconds > 0).then_some(LineEvent::ResetsAt(unix_seconds))
     };
     ["primary", "secondary"].into_iter().filter_map(window).collect()
 }
