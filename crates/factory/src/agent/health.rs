@@ -1,8 +1,11 @@
 //! How well this machine is: what is left of its disk and memory, and whether jobs keep failing because of it.
 //!
 //! A machine that is down is given nothing new, and a job that fails on it is released instead: it says nothing about the job.
-//! After failures without a measurable cause it tries again by itself, later each time, because nobody else will tell.
+//! Whether it is the machine is tried out: a folder that cannot be written to is, and it is well again as soon as it can. After
+//! failures of several jobs without a cause that shows, it waits and tries again by itself, later each time.
 
+use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -49,11 +52,14 @@ struct Left {
 pub(super) struct MachineHealth {
     base: PathBuf,
     failures: Mutex<Failures>,
+    /// It could not write to its own folders when a job failed. Looked at again until it can.
+    cannot_write: Mutex<bool>,
 }
 
 #[derive(Debug, Default)]
 struct Failures {
     in_a_row: u32,
+    jobs: BTreeSet<String>,
     last: String,
     /// Down until then.
     pause: Option<(Instant, Duration)>,
@@ -61,11 +67,14 @@ struct Failures {
 
 impl MachineHealth {
     pub(super) fn new(base: PathBuf) -> Self {
-        Self { base, failures: Mutex::default() }
+        Self { base, failures: Mutex::default(), cannot_write: Mutex::default() }
     }
 
     /// With the reason for anything but `ok`.
     pub(super) fn now(&self) -> (Health, Option<String>) {
+        if let Some(error) = self.still_cannot_write() {
+            return (Health::Down, Some(format!("it cannot write to its own folder: {error}")));
+        }
         let (health, reason) = judge(self.left(), &self.failures.lock(), Instant::now());
         (health, Some(reason).filter(|reason| !reason.is_empty()))
     }
@@ -76,12 +85,27 @@ impl MachineHealth {
 
     /// A job failed here. Answers whether it failed because of the machine, which is down by now: then the job is somebody
     /// else's.
-    pub(super) fn failed(&self, failure: &RunFailure) -> bool {
+    pub(super) fn failed(&self, job: &str, failure: &RunFailure) -> bool {
         if !is_of_this_machine(failure) {
             return false;
         }
-        self.failures.lock().one_more(&failure.detail, Instant::now());
+        self.failures.lock().one_more(job, &failure.detail, Instant::now());
+        *self.cannot_write.lock() = write_something(&self.base).is_err();
         self.is_down()
+    }
+
+    /// Whether it could not when a job failed, and cannot now.
+    fn still_cannot_write(&self) -> Option<io::Error> {
+        let mut cannot_write = self.cannot_write.lock();
+        if !*cannot_write {
+            return None;
+        }
+        let error = write_something(&self.base).err();
+        if error.is_none() {
+            *cannot_write = false;
+            *self.failures.lock() = Failures::default();
+        }
+        error
     }
 
     /// A run got as far as the machine could bring it.
@@ -95,10 +119,12 @@ impl MachineHealth {
 }
 
 impl Failures {
-    fn one_more(&mut self, detail: &str, now: Instant) {
+    /// One job that fails again and again may be the reason itself.
+    fn one_more(&mut self, job: &str, detail: &str, now: Instant) {
         self.in_a_row += 1;
+        self.jobs.insert(job.to_owned());
         detail.lines().next().unwrap_or_default().clone_into(&mut self.last);
-        if self.in_a_row >= FAILURES_IN_A_ROW {
+        if self.in_a_row >= FAILURES_IN_A_ROW && self.jobs.len() > 1 {
             let pause = self.pause.map_or(FIRST_PAUSE, |(_, last)| (last * 2).min(LONGEST_PAUSE));
             self.pause = Some((now + pause, pause));
         }
@@ -120,7 +146,7 @@ fn judge(left: Left, failures: &Failures, now: Instant) -> (Health, String) {
         let last = &failures.last;
         return (
             Health::Down,
-            format!("{count} jobs in a row failed because of it ({last}); it tries again in {seconds} s"),
+            format!("{count} runs in a row failed because of it ({last}); it tries again in {seconds} s"),
         );
     }
     if let Some(disk) = below(left.disk, DISK_FLOOR_BYTES) {
@@ -140,6 +166,17 @@ fn is_of_this_machine(failure: &RunFailure) -> bool {
     let detail = failure.detail.to_lowercase();
     failure.reason == FailReason::Infrastructure && OF_THE_SYSTEM.iter().any(|words| detail.contains(words))
         || failure.is_of_this_machine
+}
+
+/// Where every job needs it.
+fn write_something(base: &Path) -> io::Result<()> {
+    for folder in [base.to_owned(), base.join("logs")] {
+        std::fs::create_dir_all(&folder)?;
+        let mut file = tempfile::Builder::new().prefix(".health-").tempfile_in(&folder)?;
+        file.write_all(&[0; 64 * 1024])?;
+        file.as_file().sync_data()?;
+    }
+    Ok(())
 }
 
 /// For whoever is not the superuser.
@@ -190,22 +227,34 @@ mod tests {
     async fn failures_in_a_row_take_it_down_for_longer_each_time() {
         let folder = tempfile::tempdir().unwrap();
         let health = MachineHealth::new(folder.path().to_owned());
-        for _ in 1..FAILURES_IN_A_ROW {
-            assert!(!health.failed(&full_disk()), "it may be an accident");
+        for _ in 0..5 {
+            assert!(!health.failed("one", &full_disk()), "it may be the job");
         }
-        assert!(health.failed(&full_disk()));
+        assert!(health.failed("another", &full_disk()));
         let (state, reason) = health.now();
         assert_eq!(state, Health::Down);
-        assert!(reason.unwrap().contains("3 jobs in a row failed"));
+        assert!(reason.unwrap().contains("6 runs in a row failed"));
         tokio::time::advance(FIRST_PAUSE).await;
         assert!(!health.is_down(), "it tries again by itself");
-        assert!(health.failed(&full_disk()), "one is enough now");
+        assert!(health.failed("one", &full_disk()), "one is enough now");
         tokio::time::advance(FIRST_PAUSE).await;
         assert!(health.is_down(), "and it waits for longer");
         tokio::time::advance(FIRST_PAUSE).await;
         assert!(!health.is_down());
         health.worked();
-        assert!(!health.failed(&full_disk()), "all is forgotten");
+        assert!(!health.failed("one", &full_disk()), "all is forgotten");
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_to_takes_it_down_for_as_long() {
+        let folder = tempfile::tempdir().unwrap();
+        let health = MachineHealth::new(folder.path().to_owned());
+        std::fs::write(folder.path().join("logs"), "").unwrap();
+        assert!(!health.is_down(), "nothing has failed yet");
+        assert!(health.failed("one", &RunFailure::of_this_machine("no log")), "at once");
+        assert!(health.now().1.unwrap().contains("cannot write to its own folder"));
+        std::fs::remove_file(folder.path().join("logs")).unwrap();
+        assert_eq!(health.now(), (Health::Ok, None));
     }
 
     #[test]
@@ -218,7 +267,7 @@ mod tests {
                 (FailReason::Infrastructure, "the origin cannot be reached"),
                 (FailReason::VerifyFailed, "`make`: No space left on device"),
             ] {
-                assert!(!health.failed(&RunFailure::new(reason, detail)), "{detail}");
+                assert!(!health.failed("one", &RunFailure::new(reason, detail)), "{detail}");
             }
         }
     }

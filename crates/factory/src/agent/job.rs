@@ -101,7 +101,7 @@ pub(super) async fn run(shared: Arc<Shared>, grant: Grant, held: Held, seat: Opt
         Ok(log) => log,
         Err(error) => {
             let failure = RunFailure::of_this_machine(format!("the log cannot be written: {error}"));
-            let ending = blame(&shared, Ending::Failed(failure)).await;
+            let ending = blame(&shared, &held.job, Ending::Failed(failure)).await;
             final_report::send(&shared, &held, &ending, &Handover::default()).await;
             done.cancel();
             return;
@@ -542,7 +542,7 @@ impl JobRun<'_> {
             Some(secrets) => secrets.clean(ending),
             None => ending,
         };
-        let ending = blame(self.shared, ending).await;
+        let ending = blame(self.shared, &self.held.job, ending).await;
         let saved = match (&ending, &place) {
             (Ending::Succeeded(report), _) => save::result_checkpoint(report),
             (Ending::Stopped(StopCause::LeaseLost | StopCause::Cancelled), _) | (_, None) => None,
@@ -600,9 +600,9 @@ impl JobRun<'_> {
 
 /// A job that failed because this machine is down says nothing about the job: it is released, after the coordinator knows that
 /// this machine takes nothing more.
-async fn blame(shared: &Shared, ending: Ending) -> Ending {
+async fn blame(shared: &Shared, job: &str, ending: Ending) -> Ending {
     match ending {
-        Ending::Failed(failure) if shared.health.failed(&failure) => {
+        Ending::Failed(failure) if shared.health.failed(job, &failure) => {
             tracing::error!(detail = failure.detail, "this machine is down; the job is released");
             heartbeat::send_now(shared).await;
             Ending::Stopped(StopCause::MachineDown)
