@@ -15,7 +15,7 @@ use super::Done;
 use super::context::Context;
 use crate::args::{EngineCommand, EngineTryArgs};
 use crate::exit::{self, CliError};
-use crate::output::{printable, progress};
+use crate::output::{printable, say};
 
 const FILE: &str = "GIGA_TRY.txt";
 const WORDS: &str = "hello from giga";
@@ -39,7 +39,7 @@ async fn try_out(args: &EngineTryArgs, context: &Context) -> Done {
         let known = names.join(", ");
         return Err(CliError::failed(format!("there is no engine `{}`; there are {known}", args.engine)));
     };
-    progress(&format!("{}: is it ready?", engine.name()));
+    say(&format!("{}: is it ready?", engine.name()));
     let version = match engine.preflight().await {
         Preflight::Ready { version } => version,
         Preflight::NotInstalled { remedy } => return Err(CliError::failed(format!("not installed: {remedy}"))),
@@ -104,14 +104,14 @@ async fn play(engine: &dyn Engine, request: EngineRequest) -> EngineReport {
                 EngineEvent::Output { stream, line } => {
                     let shown = transcript.as_mut().filter(|_| stream == Stream::Stdout);
                     let shown = shown.and_then(|transcript| transcript.line(&line)).unwrap_or_else(|| vec![line]);
-                    shown.iter().for_each(|line| progress(&printable(line)));
+                    shown.iter().for_each(|line| say(&printable(line)));
                 }
-                EngineEvent::Note(note) => progress(&printable(&note)),
+                EngineEvent::Note(note) => say(&printable(&note)),
                 _ => {}
             }
         }
         let rest = transcript.iter_mut().flat_map(engines::Transcript::rest);
-        rest.for_each(|line| progress(&printable(&line)));
+        rest.for_each(|line| say(&printable(&line)));
     };
     tokio::join!(run, listen).0
 }

@@ -78,7 +78,10 @@ impl Transcript {
                 }
                 result(text(event, "/output").unwrap_or_default(), shown);
             }
-            Some("error") => shown.push(format!("! {}", text(event, "/message").unwrap_or("an error"))),
+            // Warnings are notes.
+            Some("error") if text(event, "/severity") == Some("error") => {
+                shown.push(format!("! {}", text(event, "/message").unwrap_or("an error")));
+            }
             Some("result") => {
                 let stats = &event["stats"];
                 let input = count(stats, "/input_tokens");
@@ -142,7 +145,7 @@ fn codex(event: &Value, shown: &mut Vec<String>) {
     match (text(event, "/type").unwrap_or_default(), kind) {
         ("thread.started", _) => began(text(event, "/thread_id"), None, shown),
         ("item.started", "command_execution") => {
-            shown.push(format!("$ {}", cut(text(item, "/command").unwrap_or_default(), LINE_CHARS)));
+            shown.push(format!("$ {}", cut(&one_line(&item["command"]), LINE_CHARS)));
         }
         ("item.completed", "command_execution") => {
             result(text(item, "/aggregated_output").unwrap_or_default(), shown);
@@ -155,9 +158,6 @@ fn codex(event: &Value, shown: &mut Vec<String>) {
             said(text(item, "/text").unwrap_or_default(), shown);
         }
         ("item.completed", "reasoning") => thought(text(item, "/text").unwrap_or_default(), shown),
-        ("item.completed", "error") => {
-            shown.push(format!("! {}", text(item, "/message").unwrap_or("an error")));
-        }
         ("item.completed", "file_change") => {
             for change in item.get("changes").and_then(Value::as_array).into_iter().flatten() {
                 let (kind, path) = (text(change, "/kind"), text(change, "/path"));

@@ -1,4 +1,6 @@
-//! Codex. Its own sandbox lets it write in the work tree and nowhere else.
+//! Codex. It has a sandbox of its own, which cannot be set up inside ours (seen with 0.169: every command fails in it), and
+//! ours is the narrower one: so it does without where there is one. Where there is none, its own lets it write in the work tree
+//! and in a folder for temporary files that goes with the run, and not in `/tmp`, which it would share with everybody.
 //!
 //! It would mark a folder that it may write as trusted, obey the settings in it, and leave that mark behind. In one that is
 //! not trusted it reads no AGENTS.md either.
@@ -49,8 +51,14 @@ impl Cli for Codex {
     }
 
     fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
-        let mut args = arguments(["exec", "--json", "--skip-git-repo-check", "-s", "workspace-write", "-C"]);
-        args.push(call.request.dir.clone().into());
+        let mut args = arguments(["exec", "--json", "--skip-git-repo-check"]);
+        if call.sandboxed {
+            args.extend(arguments(["-s", "danger-full-access"]));
+        } else {
+            args.extend(arguments(["-s", "workspace-write"]));
+            args.extend(own_temporary_folder(call.scratch)?);
+        }
+        args.extend(["-C".into(), call.request.dir.clone().into()]);
         if !call.obeys_repository {
             args.extend(["-c".into(), untrusted(&call.request.dir)]);
         }
@@ -101,6 +109,20 @@ impl Cli for Codex {
     fn read_journal(&self, entry: &Value) -> Vec<LineEvent> {
         events::read_journal(entry)
     }
+}
+
+fn own_temporary_folder(scratch: &Path) -> Result<Vec<OsString>, EngineFailure> {
+    let folder = scratch.join("tmp");
+    std::fs::create_dir_all(&folder).map_err(|error| super::no_scratch(&error))?;
+    // A string of JSON is one of TOML.
+    let name = Value::from(folder.to_string_lossy().into_owned());
+    let writable = "sandbox_workspace_write={exclude_slash_tmp=true,exclude_tmpdir_env_var=true,writable_roots=[";
+    Ok(vec![
+        "-c".into(),
+        format!("{writable}{name}]}}").into(),
+        "-c".into(),
+        format!("shell_environment_policy.set={{TMPDIR={name}}}").into(),
+    ])
 }
 
 /// By the folder's name as it was given and as the system has it.

@@ -376,6 +376,8 @@ pub(super) struct Call<'a> {
     pub(super) prompt_file: &'a Path,
     /// Whether what the repository sets for the program counts: hooks, servers, allowed commands.
     pub(super) obeys_repository: bool,
+    /// Whether it runs in a sandbox of ours.
+    pub(super) sandboxed: bool,
     /// A private folder outside of the work tree that lives as long as the run.
     pub(super) scratch: &'a Path,
 }
@@ -487,6 +489,7 @@ impl ProgramEngine {
             persona_file: persona.as_ref().map(|_| persona_file.as_path()),
             prompt_file: &prompt_file,
             obeys_repository: self.obeys_repository,
+            sandboxed: self.sandbox.missing().is_none(),
             scratch,
         };
         let args = self.recipe.args(&call)?;
