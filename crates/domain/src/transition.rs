@@ -233,7 +233,14 @@ pub struct Transition {
 
 impl Transition {
     fn of(job: &Job) -> Self {
-        Self { job: job.clone(), events: Vec::new(), run: Vec::new(), charge: None, refund: None, assumed: false }
+        Self {
+            job: job.clone(),
+            events: Vec::new(),
+            run: Vec::new(),
+            charge: None,
+            refund: None,
+            assumed: false,
+        }
     }
 
     /// A repeated command or a renewal leaves the revision as it was.

@@ -522,7 +522,8 @@ impl JobRun<'_> {
             return;
         }
         let (job, epoch) = (&self.held.job, self.held.epoch);
-        let put = self.shared.client.put_artifact(job, epoch, raw_events::NAME, raw_events::MEDIA_TYPE, bytes);
+        let put =
+            self.shared.client.put_artifact(job, epoch, raw_events::NAME, raw_events::MEDIA_TYPE, bytes);
         match tokio::time::timeout(LAST_LINES, put).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => self.log.note(&format!("the engine's events could not be kept: {error}")),

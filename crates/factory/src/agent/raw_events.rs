@@ -61,7 +61,8 @@ impl RawEvents {
         written.file.take()?;
         let mut bytes = std::fs::read(&self.path).ok()?;
         if written.is_cut {
-            bytes.extend_from_slice(b"{\"type\":\"giga.cut\",\"reason\":\"the rest was too much to keep\"}\n");
+            bytes
+                .extend_from_slice(b"{\"type\":\"giga.cut\",\"reason\":\"the rest was too much to keep\"}\n");
         }
         let _ = std::fs::remove_file(&self.path);
         (!bytes.is_empty()).then_some(bytes)

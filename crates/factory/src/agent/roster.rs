@@ -133,9 +133,16 @@ impl Roster {
     pub(super) async fn first_look(&self) {
         if tokio::time::timeout(FIRST_LOOK, self.look(|_| true)).await.is_err() {
             let found = self.found.lock();
-            let late: Vec<&str> =
-                self.all.iter().map(|engine| engine.name()).filter(|name| !found.contains_key(*name)).collect();
-            tracing::warn!(engines = late.join(", "), "these engines have not answered yet; they may come later");
+            let late: Vec<&str> = self
+                .all
+                .iter()
+                .map(|engine| engine.name())
+                .filter(|name| !found.contains_key(*name))
+                .collect();
+            tracing::warn!(
+                engines = late.join(", "),
+                "these engines have not answered yet; they may come later"
+            );
             self.look_again();
         }
     }

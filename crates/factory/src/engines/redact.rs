@@ -76,8 +76,8 @@ fn is_credential(scheme: &str, token: &str) -> bool {
         let decoder = GeneralPurpose::new(&alphabet::STANDARD, padding);
         return decoder.decode(token).is_ok_and(|bytes| bytes.contains(&b':'));
     }
-    let is_mixed = token.contains(|c: char| c.is_ascii_uppercase())
-        && token.contains(|c: char| c.is_ascii_lowercase());
+    let is_mixed =
+        token.contains(|c: char| c.is_ascii_uppercase()) && token.contains(|c: char| c.is_ascii_lowercase());
     token.contains(|c: char| c.is_ascii_digit()) || (is_mixed && token.len() >= 20)
 }
 
@@ -146,7 +146,10 @@ mod tests {
         assert_eq!(redact(&[], "Authorization: Bearer abc.DEF-123"), "Authorization: Bearer [redacted]");
         assert_eq!(redact(&[], "authorization: basic dXNlcjpwYXNz"), "authorization: basic [redacted]");
         assert_eq!(redact(&[], "curl -H 'X: Basic dXNlcjpwYXNz'"), "curl -H 'X: Basic [redacted]'");
-        assert_eq!(redact(&[], "\"Authorization\": \"Bearer letters-only\""), "\"Authorization\": \"Bearer [redacted]\"");
+        assert_eq!(
+            redact(&[], "\"Authorization\": \"Bearer letters-only\""),
+            "\"Authorization\": \"Bearer [redacted]\""
+        );
         assert_eq!(redact(&[], "Bearer eyabcdef0123"), "Bearer [redacted]");
         assert_eq!(redact(&[], "https://me:pass@host/x"), "https://[redacted]@host/x");
     }

@@ -25,6 +25,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 pub(crate) use demo::DemoArgs;
 pub(crate) use effects::{EffectsCommand, ListEffectsArgs, OutsideArgs, TrackerCommand, WebhookCommand};
+pub(crate) use engine::{EngineCommand, EngineTryArgs};
 pub(crate) use fleet::{
     FactoryArg, FactoryCommand, FlagsCommand, KeyCommand, RunArgs, SandboxArgs, TokenCommand, WorkArgs,
 };
@@ -36,7 +37,6 @@ pub(crate) use product::{
     Amount, BudgetCommand, BurndownArgs, CorrectBudgetArgs, PauseBudgetArgs, PolicyArgs, ProductCommand,
     ProfileCommand, SetBudgetArgs, SetProductArgs,
 };
-pub(crate) use engine::{EngineCommand, EngineTryArgs};
 pub(crate) use sandbox::{SandboxCommand, TryArgs};
 pub(crate) use secret::{SecretCommand, SetSecretArgs};
 use strum::VariantArray;

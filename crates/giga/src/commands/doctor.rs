@@ -191,7 +191,10 @@ async fn engine_findings(context: &Context, sandbox: &Sandbox) -> Vec<Finding> {
 
 /// Whether its server takes a connection, in words. Nothing is asked of it: that could cost something.
 async fn reach(host: &str, port: u16) -> String {
-    if ["HTTPS_PROXY", "https_proxy"].iter().any(|name| std::env::var_os(name).is_some_and(|url| !url.is_empty())) {
+    if ["HTTPS_PROXY", "https_proxy"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some_and(|url| !url.is_empty()))
+    {
         return format!("{host} is reached through a proxy");
     }
     match tokio::time::timeout(CONNECT, tokio::net::TcpStream::connect((host, port))).await {

@@ -42,8 +42,12 @@ async fn try_out(args: &EngineTryArgs, context: &Context) -> Done {
     say(&format!("{}: is it ready?", engine.name()));
     let version = match engine.preflight().await {
         Preflight::Ready { version } => version,
-        Preflight::NotInstalled { remedy } => return Err(CliError::failed(format!("not installed: {remedy}"))),
-        Preflight::NotSignedIn { remedy } => return Err(CliError::failed(format!("not signed in: {remedy}"))),
+        Preflight::NotInstalled { remedy } => {
+            return Err(CliError::failed(format!("not installed: {remedy}")));
+        }
+        Preflight::NotSignedIn { remedy } => {
+            return Err(CliError::failed(format!("not signed in: {remedy}")));
+        }
         Preflight::Broken { detail, remedy } => return Err(CliError::failed(format!("{detail}: {remedy}"))),
     };
     // Where jobs have theirs: some engines do not work in a folder for temporary files.
@@ -103,7 +107,8 @@ async fn play(engine: &dyn Engine, request: EngineRequest) -> EngineReport {
             match event {
                 EngineEvent::Output { stream, line } => {
                     let shown = transcript.as_mut().filter(|_| stream == Stream::Stdout);
-                    let shown = shown.and_then(|transcript| transcript.line(&line)).unwrap_or_else(|| vec![line]);
+                    let shown =
+                        shown.and_then(|transcript| transcript.line(&line)).unwrap_or_else(|| vec![line]);
                     shown.iter().for_each(|line| say(&printable(line)));
                 }
                 EngineEvent::Note(note) => say(&printable(&note)),

@@ -85,7 +85,12 @@ impl Transcript {
             Some("result") => {
                 let stats = &event["stats"];
                 let input = count(stats, "/input_tokens");
-                usage(input, count(stats, "/cached"), count(stats, "/total_tokens").saturating_sub(input), shown);
+                usage(
+                    input,
+                    count(stats, "/cached"),
+                    count(stats, "/total_tokens").saturating_sub(input),
+                    shown,
+                );
                 if let Some(message) = text(event, "/error/message") {
                     shown.push(format!("! {message}"));
                 }
@@ -116,7 +121,8 @@ impl Transcript {
                     self.message = id;
                     let of = event.pointer("/message/usage").unwrap_or(&Value::Null);
                     let cached = count(of, "/cache_read_input_tokens");
-                    let input = count(of, "/input_tokens") + count(of, "/cache_creation_input_tokens") + cached;
+                    let input =
+                        count(of, "/input_tokens") + count(of, "/cache_creation_input_tokens") + cached;
                     usage(input, cached, count(of, "/output_tokens"), shown);
                 }
             }
@@ -291,8 +297,10 @@ mod tests {
 
     fn shown(program: Program, lines: &[&str]) -> Vec<String> {
         let mut transcript = Transcript::of(EventFormat::Program(program)).unwrap();
-        let mut all: Vec<String> =
-            lines.iter().flat_map(|line| transcript.line(line).unwrap_or_else(|| vec![(*line).to_owned()])).collect();
+        let mut all: Vec<String> = lines
+            .iter()
+            .flat_map(|line| transcript.line(line).unwrap_or_else(|| vec![(*line).to_owned()]))
+            .collect();
         all.extend(transcript.rest());
         all
     }

@@ -116,7 +116,8 @@ fn own_temporary_folder(scratch: &Path) -> Result<Vec<OsString>, EngineFailure> 
     std::fs::create_dir_all(&folder).map_err(|error| super::no_scratch(&error))?;
     // A string of JSON is one of TOML.
     let name = Value::from(folder.to_string_lossy().into_owned());
-    let writable = "sandbox_workspace_write={exclude_slash_tmp=true,exclude_tmpdir_env_var=true,writable_roots=[";
+    let writable =
+        "sandbox_workspace_write={exclude_slash_tmp=true,exclude_tmpdir_env_var=true,writable_roots=[";
     Ok(vec![
         "-c".into(),
         format!("{writable}{name}]}}").into(),

@@ -127,7 +127,8 @@ impl Cli for Gemini {
 fn is_signed_in(host: &HostEnvironment) -> Result<(), String> {
     let home = host.get("HOME").map(|home| Path::new(home).join(".gemini"));
     let read = |name: &str| std::fs::read_to_string(home.as_ref()?.join(name)).ok();
-    let settings: Value = read("settings.json").and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let settings: Value =
+        read("settings.json").and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     let selected = settings.pointer("/security/auth/selectedType").and_then(Value::as_str);
     let is_set = |name: &str| host.get(name).is_some();
     let is_true = |name: &str| host.get(name).is_some_and(|value| value == "true");
@@ -143,7 +144,9 @@ fn is_signed_in(host: &HostEnvironment) -> Result<(), String> {
     let missing = |what: &str| Err(what.to_owned());
     match selected.or(by_variables) {
         Some("gemini-api-key") if is_set(KEYS[0]) => Ok(()),
-        Some("gemini-api-key") => missing("its settings ask for GEMINI_API_KEY, which is not set for the factory"),
+        Some("gemini-api-key") => {
+            missing("its settings ask for GEMINI_API_KEY, which is not set for the factory")
+        }
         Some("vertex-ai") if is_set(KEYS[1]) => Ok(()),
         Some("vertex-ai") if is_set("GOOGLE_CLOUD_PROJECT") && is_set("GOOGLE_CLOUD_LOCATION") => Ok(()),
         Some("vertex-ai") => {
@@ -156,7 +159,9 @@ fn is_signed_in(host: &HostEnvironment) -> Result<(), String> {
         ),
         Some("compute-default-credentials") => Ok(()),
         Some(other) => Err(format!("it does not know the sign-in `{other}` that its settings select")),
-        None if is_set(KEYS[1]) => missing("it takes GOOGLE_API_KEY only with GOOGLE_GENAI_USE_VERTEXAI=true"),
+        None if is_set(KEYS[1]) => {
+            missing("it takes GOOGLE_API_KEY only with GOOGLE_GENAI_USE_VERTEXAI=true")
+        }
         None => missing("nothing says which account to use"),
     }
 }

@@ -18,8 +18,15 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// How a program's account is checked.
 pub(in crate::engines) enum SignIn {
     Unneeded,
-    Ask { args: Vec<OsString>, is_signed_in: fn(&Probe) -> bool, remedy: String },
-    Look { is_signed_in: fn(&HostEnvironment) -> Result<(), String>, remedy: String },
+    Ask {
+        args: Vec<OsString>,
+        is_signed_in: fn(&Probe) -> bool,
+        remedy: String,
+    },
+    Look {
+        is_signed_in: fn(&HostEnvironment) -> Result<(), String>,
+        remedy: String,
+    },
     /// What the program's answer does not know of comes first.
     LookThenAsk {
         is_signed_in_by_settings: fn(&HostEnvironment) -> Option<Result<(), String>>,

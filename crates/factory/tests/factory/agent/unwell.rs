@@ -64,8 +64,7 @@ async fn a_broken_machine_takes_no_more_jobs_and_none_of_them_is_lost() {
 async fn an_engine_that_is_signed_out_is_not_offered_any_more() {
     let world = World::start().await;
     let signed_out = r#"echo '{"type":"turn.failed","error":{"message":"401 Unauthorized"}}'; exit 1"#;
-    let factory =
-        Factory::start(speaking(&world, "a", EventFormat::Program(Program::Codex), signed_out));
+    let factory = Factory::start(speaking(&world, "a", EventFormat::Program(Program::Codex), signed_out));
     let job = world.ask("first", "engine: metered\nretry: {max: 3, backoff: 0s}").await;
     world.until(&job, |job| job.attempts > 0 || job.failure.is_some()).await;
     let gone = async {
@@ -108,9 +107,8 @@ async fn what_checks_leave_behind_is_not_part_of_the_result() {
     let origin = world.origin("hello");
     let factory = world.factory("a");
     let verify = "verify: ['mkdir __pycache__; echo x > __pycache__/a.pyc; echo more >> greeting.txt']";
-    let job = world
-        .submit("clean", &format!("repo: hello\nship: auto\n{verify}"), "echo hi > greeting.txt")
-        .await;
+    let job =
+        world.submit("clean", &format!("repo: hello\nship: auto\n{verify}"), "echo hi > greeting.txt").await;
     world.until_merged(&job).await;
     assert_eq!(origin.file("main", "greeting.txt"), "hi");
     assert!(!origin.git(&["ls-tree", "-r", "--name-only", "main"]).contains("pyc"));

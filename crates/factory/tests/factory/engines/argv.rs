@@ -129,7 +129,8 @@ async fn codex() {
         assert_eq!((own[0].as_str(), own[2].as_str()), ("-c", "-c"));
         let (writable, temporary) = (&own[1], &own[3]);
         assert!(writable.starts_with("sandbox_workspace_write={exclude_slash_tmp=true,"), "{writable}");
-        let folder = temporary.trim_start_matches("shell_environment_policy.set={TMPDIR=").trim_end_matches('}');
+        let folder =
+            temporary.trim_start_matches("shell_environment_policy.set={TMPDIR=").trim_end_matches('}');
         assert!(folder.ends_with("/tmp\"") && writable.contains(folder), "{temporary}");
     };
     let mut fresh = argv("codex", |bench| bench).await;

@@ -123,9 +123,15 @@ async fn a_resumed_session_counts_only_what_is_new() {
     let rollout = sample("codex-resumed-rollout");
     let session = session_of(&rollout);
     // Where the second run begins.
-    let (before, new) = rollout.split_at(rollout.match_indices("{\"timestamp\"").filter_map(|(at, _)| {
-        rollout[at..].lines().next().filter(|line| line.contains("turn_context")).map(|_| at)
-    }).nth(1).unwrap());
+    let (before, new) = rollout.split_at(
+        rollout
+            .match_indices("{\"timestamp\"")
+            .filter_map(|(at, _)| {
+                rollout[at..].lines().next().filter(|line| line.contains("turn_context")).map(|_| at)
+            })
+            .nth(1)
+            .unwrap(),
+    );
     let old = samples.0.path().join(".codex/sessions/2026/11/18");
     std::fs::create_dir_all(&old).unwrap();
     std::fs::write(old.join(format!("rollout-2026-{session}.jsonl")), before).unwrap();

@@ -87,10 +87,11 @@ fn by_code(code: &str, message: &str) -> Option<LineEvent> {
         "server_overloaded" | "policy_capacity_unavailable" | "internal_server_error" => {
             EngineFailure::passing(FailReason::Infrastructure, message)
         }
-        "http_connection_failed" | "connection_failed" | "response_stream_failed"
-        | "response_stream_connection_failed" | "response_stream_disconnected" => {
-            EngineFailure::passing(FailReason::Infrastructure, message)
-        }
+        "http_connection_failed"
+        | "connection_failed"
+        | "response_stream_failed"
+        | "response_stream_connection_failed"
+        | "response_stream_disconnected" => EngineFailure::passing(FailReason::Infrastructure, message),
         "context_window_exceeded" => EngineFailure::lasting(FailReason::ContextTooLong, message),
         "unauthorized" | "usage_not_included" => EngineFailure::passing(FailReason::SignedOut, message),
         "cyber_policy" | "bio_policy" | "misalignment_policy_violation" | "content_policy_violation" => {
