@@ -40,6 +40,7 @@ impl Stub {
             seat_limit: seats,
             load: 0.0,
             health: Health::Ok,
+            health_reason: None,
             can_clone: true,
             clones: Vec::new(),
             instance: None,

@@ -152,8 +152,9 @@ impl Coordinator {
             let id = &factory.id;
             let about = |kind, message| Alert { factory: Some(id.clone()), ..Alert::new(kind, message) };
             if factory.live {
-                return (factory.health == Health::Down)
-                    .then(|| about(AlertKind::FactoryDown, format!("factory {id} reports that it is down")));
+                let why = factory.health_reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+                let message = || format!("factory {id} reports that it is down{why}");
+                return (factory.health == Health::Down).then(|| about(AlertKind::FactoryDown, message()));
             }
             let since = state.factories.get(id).and_then(|f| self.last_seen(f));
             let message = match since {

@@ -357,6 +357,7 @@ impl Fleet {
             id: factory.id.clone(),
             state: factory.state,
             health: factory.advertised.health,
+            health_reason: factory.advertised.health_reason.clone(),
             live: asks || self.heard_of(state, factory, now),
             asks,
             capabilities: factory.usable_capabilities(),

@@ -89,6 +89,9 @@ pub struct Advertised {
     /// Its own measure of how busy it is, 0 for idle; seats in use are counted apart from it.
     pub load: f64,
     pub health: Health,
+    /// Why it is not well, in its own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_reason: Option<String>,
     /// How jobs reach it now: as configured, or `poll` while that channel is down. `None`: it polls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,

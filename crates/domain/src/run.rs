@@ -49,6 +49,9 @@ pub struct RunReport {
         with = "crate::usd::as_micros::option"
     )]
     pub cost: Option<Usd>,
+    /// Nobody measured the cost: the engine did not say, and it may be all that was reserved.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cost_assumed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_changed: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -46,6 +46,8 @@ pub enum HolderAction {
     },
     /// What the run has used so far, in total. Only ever grows.
     Spend(Spend),
+    /// What it said last that it used is not measured: its engine did not say. Goes with the end of the run.
+    Assumed,
     Checkpoint(Checkpoint),
     /// The work is done and verified; the gates decide where it goes.
     Report(RunReport),
@@ -258,11 +260,20 @@ pub struct Transition {
     pub charge: Option<RunCharge>,
     /// Of the last run, which was charged before.
     pub refund: Option<Refund>,
+    /// The holder says that nobody measured what the run cost.
+    assumed: bool,
 }
 
 impl Transition {
     fn of(job: &Job) -> Self {
-        Self { job: job.clone(), events: Vec::new(), run: Vec::new(), charge: None, refund: None }
+        Self {
+            job: job.clone(),
+            events: Vec::new(),
+            run: Vec::new(),
+            charge: None,
+            refund: None,
+            assumed: false,
+        }
     }
 
     /// A repeated command or a renewal leaves the revision as it was.
@@ -366,8 +377,11 @@ impl Transition {
         self.charge = Some(if how == ChargeHow::Assumed && building && reserved > known.usd {
             RunCharge { spend: Spend { usd: reserved, ..known }, how }
         } else {
-            RunCharge { spend: known, how: ChargeHow::Measured }
+            let is_assumed = (self.assumed || report.cost_assumed) && !known.usd.is_zero();
+            let how = if is_assumed { ChargeHow::Assumed } else { ChargeHow::Measured };
+            RunCharge { spend: known, how }
         });
+        report.cost_assumed = self.charge.is_some_and(|charge| charge.how == ChargeHow::Assumed);
         report.cost = report.cost.or((!known.usd.is_zero()).then_some(known.usd));
         report.tokens = report.tokens.or((known.tokens > 0).then_some(known.tokens));
         self.run.push(RunChange::Close { outcome, report: Box::new(report) });
@@ -476,7 +490,8 @@ fn ended_so(job: &Job, holder: &Holder, how: LeaseEndHow) -> bool {
 /// The one word that the holder of a cancelled run still has: it let go, and says what the run cost.
 fn last_bill(job: &Job, holder: &Holder, actions: &[HolderAction]) -> Option<Spend> {
     match actions {
-        [HolderAction::Spend(spent), HolderAction::Release { .. }] => {
+        [HolderAction::Spend(spent), HolderAction::Release { .. }]
+        | [HolderAction::Spend(spent), HolderAction::Assumed, HolderAction::Release { .. }] => {
             ended_so(job, holder, LeaseEndHow::Cancelled).then_some(*spent)
         }
         _ => None,
@@ -518,6 +533,7 @@ fn hold(
                 lease.reserved = lease.reserved.max(lease.spent.usd);
             }
         }
+        HolderAction::Assumed => next.assumed = true,
         HolderAction::Checkpoint(checkpoint) => {
             if job.checkpoint.as_ref() != Some(checkpoint) {
                 next.job.checkpoint = Some(checkpoint.clone());

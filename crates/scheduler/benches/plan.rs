@@ -194,6 +194,7 @@ impl Workload {
             id: factory_id(at),
             state: FactoryState::Active,
             health: if random.below(20) == 0 { Health::Degraded } else { Health::Ok },
+            health_reason: None,
             live: true,
             asks: false,
             capabilities: CapabilitySet::parse(tokens).expect("the tokens above are well formed"),

@@ -68,6 +68,8 @@ pub struct FactoryView {
     pub id: FactoryId,
     pub state: FactoryState,
     pub health: Health,
+    /// Why it is not well, in its own words.
+    pub health_reason: Option<String>,
     /// Within its heartbeat deadline.
     pub live: bool,
     /// It asks for work right now, so that a pickup which it missed before says nothing.

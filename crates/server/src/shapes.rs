@@ -70,6 +70,7 @@ impl App {
             state: factory.state.into(),
             live: self.coordinator.is_live(factory),
             health: advertised.health.into(),
+            health_reason: advertised.health_reason.clone(),
             capabilities: texts(factory.scope.cut(&advertised.capabilities).iter()),
             advertised: texts(advertised.capabilities.iter()),
             products: texts(products),

@@ -14,6 +14,9 @@ pub struct Factory {
     /// Seen within its heartbeat deadline.
     pub live: bool,
     pub health: Health,
+    /// Why it is degraded or down, in its own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_reason: Option<String>,
     /// What it may be given: advertised, cut to its token's scope.
     pub capabilities: Vec<String>,
     /// What it reported.
@@ -96,6 +99,9 @@ pub struct HeartbeatRequest {
     pub load: f64,
     #[serde(default)]
     pub health: Health,
+    /// Why it is degraded or down: what it is short of, what keeps failing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_reason: Option<String>,
     /// It can clone what it lacks.
     #[serde(default)]
     pub can_clone: bool,

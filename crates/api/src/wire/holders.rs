@@ -136,6 +136,9 @@ pub struct ReleaseRequest {
     /// What the run has used, in total.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spend: Option<Spend>,
+    /// The engine did not say what it used: `spend` is what the run may have cost at most.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spend_assumed: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -155,4 +158,7 @@ pub struct FailRequest {
     /// The accounts of the factory's engines as they are now. Left out: as its last heartbeat said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accounts: Option<Vec<AccountReport>>,
+    /// The engine did not say what it used: `spend` is what the run may have cost at most.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spend_assumed: bool,
 }

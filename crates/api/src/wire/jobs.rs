@@ -491,6 +491,9 @@ pub struct RunReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>, minimum = 0)]
     pub cost_usd: Option<Usd>,
+    /// Nobody measured `costUsd`: the engine did not say what it used, and all that was reserved counts as spent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cost_assumed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_changed: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -567,6 +570,7 @@ impl From<&domain::RunReport> for RunReport {
             model: report.model.clone(),
             tokens: report.tokens,
             cost_usd: report.cost,
+            cost_assumed: report.cost_assumed,
             files_changed: report.files_changed,
             lines_added: report.lines_added,
             lines_removed: report.lines_removed,

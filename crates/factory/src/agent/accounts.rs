@@ -2,7 +2,7 @@
 //! left, as their engines report it.
 //!
 //! Nothing here asks a provider. An account that failed is left alone until its provider's time, or for longer and longer
-//! where none was named; one that is signed out is asked for again, and is not offered before that.
+//! where none was named. Which engines are signed out is for the roster to know.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,24 +11,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use giga_api::wire::{AccountReport, AccountState, WindowReport};
 use giga_domain::{Access, AccountId, EngineHere, FailReason, Timestamp};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
 
-use super::Shared;
 use crate::engines::{Engine, EngineFailure, Login, QuotaWindow};
 
 /// How long an account is left alone that is out of quota and does not say until when; doubled each time in a row.
 const FIRST_WAIT: Duration = Duration::from_mins(5);
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
-/// How long one that is signed out is left alone before it is asked for again; doubled each time in a row.
-const FIRST_CHECK: Duration = Duration::from_mins(1);
-const LONGEST_CHECK: Duration = Duration::from_mins(30);
 /// A provider that lets an account in again "in 0 seconds" means a moment later.
 const SHORTEST_WAIT: Duration = Duration::from_secs(10);
 /// The coordinator is told to wait a little longer than this machine does, so that what it sends here is taken.
 const MARGIN: Duration = Duration::from_secs(5);
-/// How long an engine may take to say whether it is signed in.
-const PREFLIGHT: Duration = Duration::from_secs(60);
 /// Used windows are told in steps, so that a busy account is not news with every heartbeat.
 const PERCENT_STEP: u8 = 5;
 
@@ -37,18 +29,17 @@ pub(super) struct Accounts {
     accounts: Mutex<BTreeMap<String, Account>>,
     /// For logins that nothing names: they are of this machine alone.
     instance: String,
-    /// One was signed out.
-    changed: Notify,
 }
+
+/// An engine, and whether its account was refused.
+type Known = (Arc<dyn Engine>, bool);
 
 #[derive(Debug)]
 struct Account {
     id: AccountId,
-    access: Access,
-    /// Failures of the account since its last success.
+    closed_until: Option<Timestamp>,
+    /// How often it was out of quota since its last success.
     strikes: u32,
-    /// Of one that is signed out.
-    check_at: Timestamp,
     windows: Vec<QuotaWindow>,
 }
 
@@ -59,17 +50,14 @@ pub(super) fn now() -> Timestamp {
 }
 
 impl Accounts {
-    pub(super) fn new(engines: &[Arc<dyn Engine>], instance: &str) -> Self {
-        let accounts =
-            Self { accounts: Mutex::default(), instance: instance.to_owned(), changed: Notify::new() };
-        accounts.look_again(engines);
-        accounts
+    pub(super) fn new(instance: &str) -> Self {
+        Self { accounts: Mutex::default(), instance: instance.to_owned() }
     }
 
     /// Who is signed in may have changed: another account is not closed because the last one was.
-    fn look_again(&self, engines: &[Arc<dyn Engine>]) {
+    fn look_again(&self, engines: &[Known]) {
         let mut accounts = self.accounts.lock();
-        for engine in engines {
+        for (engine, _) in engines {
             let id = match engine.login() {
                 Login::Unneeded => continue,
                 Login::Known(id) => id,
@@ -85,46 +73,35 @@ impl Accounts {
     }
 
     /// The engines in their order, and whether each can be given work.
-    pub(super) fn here<'a>(&self, engines: &'a [Arc<dyn Engine>], now: Timestamp) -> Vec<EngineHere<'a>> {
+    pub(super) fn here<'a>(&self, engines: &'a [Known], now: Timestamp) -> Vec<EngineHere<'a>> {
+        self.look_again(engines);
         let accounts = self.accounts.lock();
-        let here = |engine: &'a Arc<dyn Engine>| {
-            let access = accounts.get(engine.name()).map_or(Access::Open, |account| account.access(now));
+        let here = |(engine, refused): &'a Known| {
+            let open = Access::Open;
+            let access = accounts.get(engine.name()).map_or(open, |account| account.access(*refused, now));
             EngineHere { name: engine.name(), access }
         };
         engines.iter().map(here).collect()
-    }
-
-    pub(super) fn is_signed_out(&self, engine: &str) -> bool {
-        self.accounts.lock().get(engine).is_some_and(|account| account.access == Access::SignedOut)
     }
 
     /// A run failed. Whether its account is why is in the reason.
     pub(super) fn failed(&self, engine: &str, failure: &EngineFailure, now: Timestamp) {
         let mut accounts = self.accounts.lock();
         let Some(account) = accounts.get_mut(engine) else { return };
-        match failure.reason {
-            FailReason::OutOfQuota => {
-                let wait =
-                    failure.resets_in.unwrap_or_else(|| doubled(FIRST_WAIT, account.strikes, LONGEST_WAIT));
-                let until = now.plus(wait.max(SHORTEST_WAIT));
-                tracing::warn!(engine, %until, "the account is out of quota");
-                account.access = Access::OutOfQuota { until };
-            }
-            FailReason::SignedOut => {
-                tracing::warn!(engine, "the account is signed out; `giga doctor` says how to sign in");
-                account.access = Access::SignedOut;
-                account.check_at = now.plus(doubled(FIRST_CHECK, account.strikes, LONGEST_CHECK));
-                self.changed.notify_one();
-            }
-            _ => return,
+        if failure.reason != FailReason::OutOfQuota {
+            return;
         }
+        let wait = failure.resets_in.unwrap_or_else(|| doubled(FIRST_WAIT, account.strikes, LONGEST_WAIT));
+        let until = now.plus(wait.max(SHORTEST_WAIT));
+        tracing::warn!(engine, %until, "the account is out of quota");
+        account.closed_until = Some(until);
         account.strikes = account.strikes.saturating_add(1);
     }
 
     pub(super) fn succeeded(&self, engine: &str) {
         if let Some(account) = self.accounts.lock().get_mut(engine) {
             account.strikes = 0;
-            account.access = Access::Open;
+            account.closed_until = None;
         }
     }
 
@@ -142,53 +119,31 @@ impl Accounts {
     }
 
     /// For the coordinator.
-    pub(super) fn reports(&self, engines: &[Arc<dyn Engine>], now: Timestamp) -> Vec<AccountReport> {
+    pub(super) fn reports(&self, engines: &[Known], now: Timestamp) -> Vec<AccountReport> {
         self.look_again(engines);
         let accounts = self.accounts.lock();
-        accounts.iter().map(|(engine, account)| account.report(engine, now)).collect()
-    }
-
-    /// When the next engine that is signed out is to be asked again.
-    fn next_check(&self) -> Option<Timestamp> {
-        let accounts = self.accounts.lock();
-        let waiting = accounts.values().filter(|account| account.access == Access::SignedOut);
-        waiting.map(|account| account.check_at).min()
-    }
-
-    fn due(&self, now: Timestamp) -> Vec<String> {
-        let accounts = self.accounts.lock();
-        let due = accounts.iter().filter(|(_, a)| a.access == Access::SignedOut && a.check_at <= now);
-        due.map(|(engine, _)| engine.clone()).collect()
-    }
-
-    /// The engine was asked whether it is signed in.
-    fn checked(&self, engine: &str, ready: bool, now: Timestamp) {
-        let mut accounts = self.accounts.lock();
-        let Some(account) = accounts.get_mut(engine) else { return };
-        if ready {
-            tracing::info!(engine, "signed in again");
-            account.access = Access::Open;
-        } else {
-            account.strikes = account.strikes.saturating_add(1);
-            account.check_at = now.plus(doubled(FIRST_CHECK, account.strikes, LONGEST_CHECK));
-        }
+        let report = |(engine, refused): &Known| {
+            Some(accounts.get(engine.name())?.report(engine.name(), *refused, now))
+        };
+        engines.iter().filter_map(report).collect()
     }
 }
 
 impl Account {
     fn new(id: AccountId) -> Self {
-        Self { id, access: Access::Open, strikes: 0, check_at: Timestamp::ZERO, windows: Vec::new() }
+        Self { id, closed_until: None, strikes: 0, windows: Vec::new() }
     }
 
-    fn access(&self, now: Timestamp) -> Access {
-        match self.access {
-            Access::OutOfQuota { until } if until <= now => Access::Open,
-            access => access,
+    fn access(&self, refused: bool, now: Timestamp) -> Access {
+        match self.closed_until.filter(|until| *until > now) {
+            _ if refused => Access::SignedOut,
+            Some(until) => Access::OutOfQuota { until },
+            None => Access::Open,
         }
     }
 
-    fn report(&self, engine: &str, now: Timestamp) -> AccountReport {
-        let (state, opens_in) = match self.access(now) {
+    fn report(&self, engine: &str, refused: bool, now: Timestamp) -> AccountReport {
+        let (state, opens_in) = match self.access(refused, now) {
             Access::Open => (AccountState::Open, None),
             Access::OutOfQuota { until } => (AccountState::OutOfQuota, Some(until.since(now) + MARGIN)),
             Access::SignedOut => (AccountState::SignedOut, None),
@@ -214,32 +169,6 @@ impl Account {
     }
 }
 
-/// Asks engines that are signed out from time to time whether they still are.
-pub(super) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
-    loop {
-        let timer = async {
-            match shared.accounts.next_check() {
-                Some(at) => tokio::time::sleep(at.since(now())).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = shared.accounts.changed.notified() => continue,
-            () = timer => {}
-        }
-        for name in shared.accounts.due(now()) {
-            let Some(engine) = shared.engines.iter().find(|engine| engine.name() == name) else { continue };
-            let ready = tokio::time::timeout(PREFLIGHT, engine.preflight()).await;
-            let ready = ready.is_ok_and(|preflight| preflight.is_ready());
-            shared.accounts.checked(&name, ready, now());
-            if ready {
-                shared.heartbeat_hint.notify_one();
-            }
-        }
-    }
-}
-
 fn doubled(first: Duration, times: u32, most: Duration) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(times)).min(most)
 }
@@ -253,9 +182,10 @@ mod tests {
     use async_trait::async_trait;
     use giga_domain::EngineChoice;
     use tokio::sync::mpsc;
+    use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::engines::{EngineEvent, EngineReport, EngineRequest, Preflight};
+    use crate::engines::{EngineEvent, EngineReport, EngineRequest, Inbox, Preflight};
 
     #[derive(Debug)]
     struct Named(&'static str, Login);
@@ -278,6 +208,7 @@ mod tests {
             &self,
             _: EngineRequest,
             _: mpsc::Sender<EngineEvent>,
+            _: Inbox,
             _: CancellationToken,
         ) -> EngineReport {
             unreachable!("nobody runs it here")
@@ -286,13 +217,19 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
-    fn engines() -> Vec<Arc<dyn Engine>> {
+    fn engines() -> Vec<Known> {
         let login = |key: &[u8]| Login::Known(AccountId::fingerprint("anthropic", key));
         vec![
-            Arc::new(Named("shell", Login::Unneeded)),
-            Arc::new(Named("claude", login(b"key"))),
-            Arc::new(Named("codex", Login::Unnamed)),
+            (Arc::new(Named("shell", Login::Unneeded)), false),
+            (Arc::new(Named("claude", login(b"key"))), false),
+            (Arc::new(Named("codex", Login::Unnamed)), false),
         ]
+    }
+
+    fn accounts(engines: &[Known], instance: &str) -> Accounts {
+        let accounts = Accounts::new(instance);
+        accounts.look_again(engines);
+        accounts
     }
 
     fn out(resets_in: Option<u64>) -> EngineFailure {
@@ -307,7 +244,7 @@ mod tests {
     #[test]
     fn an_account_is_left_alone_until_its_provider_lets_it_in_again() {
         let engines = engines();
-        let accounts = Accounts::new(&engines, "i-1");
+        let accounts = accounts(&engines, "i-1");
         accounts.failed("claude", &out(Some(600)), NOW);
         let taken = |at| {
             let here = accounts.here(&engines, at);
@@ -327,7 +264,7 @@ mod tests {
     #[test]
     fn without_a_time_it_waits_longer_each_time_and_a_success_forgets_that() {
         let engines = engines();
-        let accounts = Accounts::new(&engines, "i-1");
+        let accounts = accounts(&engines, "i-1");
         let wait = || {
             accounts.failed("claude", &out(None), NOW);
             accounts.reports(&engines, NOW)[0].opens_in_ms.unwrap() / 60_000
@@ -339,41 +276,33 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_signed_out_is_not_offered_until_it_says_that_it_is_ready() {
-        let engines = engines();
-        let accounts = Accounts::new(&engines, "i-1");
-        let failure = EngineFailure::passing(FailReason::SignedOut, "401");
-        accounts.failed("claude", &failure, NOW);
-        assert!(accounts.is_signed_out("claude") && !accounts.is_signed_out("codex"));
-        assert_eq!(accounts.next_check(), Some(after(60)));
-        assert_eq!(accounts.due(after(59)), Vec::<String>::new());
-        assert_eq!(accounts.due(after(60)), ["claude"]);
-        accounts.checked("claude", false, after(60));
-        assert_eq!(accounts.next_check(), Some(after(60 + 240)));
-        accounts.checked("claude", true, after(300));
-        assert!(!accounts.is_signed_out("claude"));
-        // A key that is refused again and again is asked for less and less.
-        accounts.failed("claude", &failure, after(300));
-        assert_eq!(accounts.next_check(), Some(after(300 + 240)));
+    fn one_that_was_refused_is_signed_out_whatever_its_quota() {
+        let mut engines = engines();
+        let accounts = accounts(&engines, "i-1");
+        accounts.failed("claude", &out(Some(600)), NOW);
+        engines[1].1 = true;
+        assert_eq!(accounts.here(&engines, NOW)[1].access, Access::SignedOut);
+        let report = &accounts.reports(&engines, NOW)[0];
+        assert_eq!((report.state, report.opens_in_ms), (AccountState::SignedOut, None));
     }
 
     #[test]
     fn another_login_is_another_account() {
         let mut engines = engines();
-        let accounts = Accounts::new(&engines, "i-1");
+        let accounts = accounts(&engines, "i-1");
         accounts.failed("claude", &out(Some(600)), NOW);
         let other = AccountId::fingerprint("anthropic", b"another");
-        engines[1] = Arc::new(Named("claude", Login::Known(other.clone())));
+        engines[1].0 = Arc::new(Named("claude", Login::Known(other.clone())));
         let report = &accounts.reports(&engines, NOW)[0];
         assert_eq!((report.account.as_str(), report.state), (other.as_str(), AccountState::Open));
-        let unnamed = |instance| Accounts::new(&engines, instance).reports(&engines, NOW)[1].account.clone();
+        let unnamed = |instance| accounts(&engines, instance).reports(&engines, NOW)[1].account.clone();
         assert_ne!(unnamed("i-1"), unnamed("i-2"), "nobody knows whether they are the same");
     }
 
     #[test]
     fn windows_are_told_in_steps_and_forgotten_when_they_are_over() {
         let engines = engines();
-        let accounts = Accounts::new(&engines, "i-1");
+        let accounts = accounts(&engines, "i-1");
         let window = |percent, resets_at| QuotaWindow {
             name: "five_hour".to_owned(),
             used_percent: Some(percent),

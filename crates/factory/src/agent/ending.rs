@@ -12,6 +12,8 @@ pub(super) struct RunFailure {
     pub(super) reason: FailReason,
     pub(super) detail: String,
     pub(super) retryable: bool,
+    /// The machine itself failed, before anything of the job began.
+    pub(super) is_of_this_machine: bool,
 }
 
 #[derive(Debug)]
@@ -23,7 +25,12 @@ pub(super) enum Ending {
 
 impl RunFailure {
     pub(super) fn new(reason: FailReason, detail: impl Into<String>) -> Self {
-        Self { reason, detail: detail.into(), retryable: may_help(reason) }
+        Self { reason, detail: detail.into(), retryable: may_help(reason), is_of_this_machine: false }
+    }
+
+    /// This machine could not do its part.
+    pub(super) fn of_this_machine(detail: impl Into<String>) -> Self {
+        Self { is_of_this_machine: true, ..Self::new(FailReason::Infrastructure, detail) }
     }
 }
 
@@ -57,13 +64,19 @@ const fn may_help(reason: FailReason) -> bool {
 
 impl From<EngineFailure> for RunFailure {
     fn from(failure: EngineFailure) -> Self {
-        Self { reason: failure.reason, detail: failure.detail, retryable: failure.retryable }
+        let EngineFailure { reason, detail, retryable, .. } = failure;
+        Self { reason, detail, retryable, is_of_this_machine: false }
     }
 }
 
 impl From<WorkspaceError> for RunFailure {
     fn from(error: WorkspaceError) -> Self {
-        Self { reason: error.fail_reason(), retryable: error.is_retryable(), detail: error.to_string() }
+        Self {
+            reason: error.fail_reason(),
+            retryable: error.is_retryable(),
+            is_of_this_machine: matches!(error, WorkspaceError::Io { .. }),
+            detail: error.to_string(),
+        }
     }
 }
 

@@ -18,6 +18,8 @@ const RETRY_DELAY: Duration = Duration::from_millis(500);
 pub(super) struct Handover {
     pub(super) checkpoint: Option<Checkpoint>,
     pub(super) spend: Option<Spend>,
+    /// Nobody measured it.
+    pub(super) assumed: bool,
 }
 
 /// What became of the final report.
@@ -38,7 +40,7 @@ pub(super) async fn send(shared: &Shared, held: &Held, ending: &Ending, with: &H
     let give_up = Instant::now() + patience;
     loop {
         let lease_epoch = held.epoch;
-        let Handover { checkpoint, spend } = with.clone();
+        let Handover { checkpoint, spend, assumed } = with.clone();
         let sent = match ending {
             // The report includes the spend.
             Ending::Succeeded(report) => {
@@ -57,12 +59,15 @@ pub(super) async fn send(shared: &Shared, held: &Held, ending: &Ending, with: &H
                     spend,
                     // The job must not come back before the coordinator knows that the account is closed.
                     accounts: (failure.reason.is_of_the_account())
-                        .then(|| shared.accounts.reports(&shared.engines, accounts::now())),
+                        .then(|| shared.accounts.reports(&shared.engines.known(), accounts::now())),
+                    spend_assumed: assumed,
                 };
                 shared.client.fail(&request).await.map(|_| ())
             }
-            Ending::Stopped(StopCause::Preempted | StopCause::Draining | StopCause::Parked) => {
-                let request = ReleaseRequest { lease_epoch, checkpoint, spend };
+            Ending::Stopped(
+                StopCause::Preempted | StopCause::Draining | StopCause::Parked | StopCause::MachineDown,
+            ) => {
+                let request = ReleaseRequest { lease_epoch, checkpoint, spend, spend_assumed: assumed };
                 shared.client.release(&held.job, &request).await.map(|_| ())
             }
             // There is nothing to hand over; only what the run really cost still matters, even if that is nothing.
@@ -100,7 +105,12 @@ pub(super) async fn send(shared: &Shared, held: &Held, ending: &Ending, with: &H
 }
 
 fn spend_only(held: &Held, spend: Option<Spend>) -> ReleaseRequest {
-    ReleaseRequest { lease_epoch: held.epoch, checkpoint: None, spend: Some(spend.unwrap_or_default()) }
+    ReleaseRequest {
+        lease_epoch: held.epoch,
+        checkpoint: None,
+        spend: Some(spend.unwrap_or_default()),
+        spend_assumed: false,
+    }
 }
 
 /// As the coordinator accepts it: bounded, and without the control characters that an engine's output may contain.

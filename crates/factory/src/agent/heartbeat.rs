@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_api::client::ClientError;
-use giga_api::wire::{FactoryRepo, Health, HeartbeatRequest, ProblemCode, RepoEntry};
+use giga_api::wire::{FactoryRepo, HeartbeatRequest, ProblemCode, RepoEntry};
 use giga_domain::{Capability, CapabilitySet, limits};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -28,11 +28,8 @@ const MOST_WORDS: usize = 64 * 1024;
 /// What the machine has, its repositories included.
 pub(super) fn capabilities(shared: &Shared, repos: &[LocalRepo]) -> CapabilitySet {
     let repos = repos.iter().filter_map(|repo| Capability::repo(&repo.name).ok());
-    // An engine that is signed out would only fail what it is given.
-    let usable = |capability: &&Capability| {
-        capability.as_engine().is_none_or(|engine| !shared.accounts.is_signed_out(engine))
-    };
-    shared.capabilities.iter().filter(usable).cloned().chain(repos).collect()
+    let engines = shared.engines.capabilities();
+    shared.capabilities.iter().chain(engines.iter()).cloned().chain(repos).collect()
 }
 
 fn entries(repos: Vec<LocalRepo>) -> Vec<RepoEntry> {
@@ -59,20 +56,22 @@ async fn send(shared: &Shared, take_over: bool) -> Result<(Duration, CapabilityS
     let capabilities = capabilities(shared, &repos);
     // Jobs, not taken seats: the intake holds a seat while it waits for work.
     let used = shared.jobs.len();
+    let (health, reason) = shared.health.now();
     let request = HeartbeatRequest {
         factory_id: shared.id.to_string(),
         capabilities: capabilities.iter().map(ToString::to_string).collect(),
         repos: entries(repos),
         seat_limit: shared.seat_limit,
         load: used as f64 / f64::from(shared.seat_limit.max(1)),
-        health: Health::Ok,
+        health,
+        health_reason: reason.map(|reason| reason.chars().take(limits::NOTE_CHARS).collect()),
         can_clone: shared.can_clone,
         clones: shared.workspace.clones(),
         instance: Some(shared.instance.clone()),
         take_over,
         cost_usd_per_hour: None,
         delivery: Some((*shared.delivery.actual.borrow()).into()),
-        accounts: shared.accounts.reports(&shared.engines, accounts::now()),
+        accounts: shared.accounts.reports(&shared.engines.known(), accounts::now()),
     };
     let answer = shared.client.heartbeat(&request).await?;
     shared.delivery.want(answer.delivery.into());

@@ -23,11 +23,13 @@ use super::inside::{JobSocket, Wanted};
 use super::lease::{Held, LeaseKeeper, StopCause};
 use super::log::RunLog;
 use super::meter::Meter;
+use super::raw_events::{self, RawEvents};
 use super::secrets::RunSecrets;
 use super::talk::Talk;
-use super::{Shared, accounts, lease, plan::Work, recover, remote, save};
+use super::{Shared, accounts, heartbeat, lease, plan::Work, recover, remote, save};
 use crate::engines::{
-    Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, Inbox, RUN_MARKER, Secret, Usage,
+    Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, Inbox, RUN_MARKER, Secret, Stream,
+    Transcript, Usage,
 };
 use crate::workspace::{RunResult, Start, WorkFolder, Worktree};
 
@@ -101,9 +103,9 @@ pub(super) async fn run(shared: Arc<Shared>, grant: Grant, held: Held, seat: Opt
     let log = match RunLog::create(&shared.base.join("logs"), &held) {
         Ok(log) => log,
         Err(error) => {
-            let failure =
-                RunFailure::new(FailReason::Infrastructure, format!("the log cannot be written: {error}"));
-            final_report::send(&shared, &held, &Ending::Failed(failure), &Handover::default()).await;
+            let failure = RunFailure::of_this_machine(format!("the log cannot be written: {error}"));
+            let ending = blame(&shared, &held.job, Ending::Failed(failure)).await;
+            final_report::send(&shared, &held, &ending, &Handover::default()).await;
             done.cancel();
             return;
         }
@@ -115,12 +117,14 @@ pub(super) async fn run(shared: Arc<Shared>, grant: Grant, held: Held, seat: Opt
 
     let known = Mutex::new(grant.checkpoint.clone());
     let secrets = OnceLock::new();
+    let raw_events = RawEvents::new(&shared.base.join("logs"), &held);
     let run = JobRun {
         shared: &shared,
         grant: &grant,
         held: &held,
         keeper: &keeper,
         log: &log,
+        raw_events: &raw_events,
         meter: &meter,
         known: &known,
         secrets: &secrets,
@@ -145,6 +149,7 @@ pub(super) struct JobRun<'a> {
     pub(super) held: &'a Held,
     pub(super) keeper: &'a LeaseKeeper,
     pub(super) log: &'a RunLog,
+    raw_events: &'a RawEvents,
     pub(super) meter: &'a Meter,
     /// The job's checkpoint as the coordinator has it.
     pub(super) known: &'a Mutex<Option<Checkpoint>>,
@@ -154,9 +159,9 @@ pub(super) struct JobRun<'a> {
 
 impl JobRun<'_> {
     async fn work(&self) -> (Ending, Option<Place>) {
-        let engines = &self.shared.engines;
-        let here = self.shared.accounts.here(engines, accounts::now());
-        let work = match Work::of(self.grant, engines, &here) {
+        let known = self.shared.engines.known();
+        let here = self.shared.accounts.here(&known, accounts::now());
+        let work = match Work::of(self.grant, &self.shared.engines.ready(), &here) {
             Ok(work) => work,
             Err(failure) => return (Ending::Failed(failure), None),
         };
@@ -207,7 +212,7 @@ impl JobRun<'_> {
                 Ok(()) => Ok(Place::Scratch { folder, tree }),
                 Err(error) => {
                     let detail = format!("{}: {error}", tree.display());
-                    Err(Ending::Failed(RunFailure::new(FailReason::Infrastructure, detail)))
+                    Err(Ending::Failed(RunFailure::of_this_machine(detail)))
                 }
             };
         }
@@ -276,6 +281,11 @@ impl JobRun<'_> {
             }
             EngineOutcome::Succeeded => self.shared.accounts.succeeded(work.engine.name()),
         }
+        if let (Place::Repo(folder), false) = (place, work.verify.is_empty())
+            && let Err(error) = folder.engine_is_done().await
+        {
+            return error.into();
+        }
         let mut checks = Vec::new();
         for command in &work.verify {
             match self.verify(work, place, command).await {
@@ -331,12 +341,28 @@ impl JobRun<'_> {
         request.sessions =
             Some(self.shared.base.join(SESSIONS).join(&self.held.job).join(work.engine.name()));
         let report = self.run_engine(&*work.engine, place, request, None, Some((&talk, inbox))).await;
+        self.notice_account(work.engine.name(), &report);
         self.meter.ended(&report, work.reserved);
         self.note_spend(place);
         if !report.metered && !work.reserved.is_zero() {
             self.log.note("the engine did not report its usage: the full reserved amount counts as spent");
         }
         report
+    }
+
+    /// An engine whose account refuses it is not offered any more until it is seen to be signed in.
+    fn notice_account(&self, engine: &str, report: &EngineReport) {
+        match &report.outcome {
+            EngineOutcome::Failed(failure) if failure.reason == FailReason::SignedOut => {
+                self.shared.engines.refused(engine, &failure.detail);
+                self.shared.heartbeat_hint.notify_one();
+            }
+            EngineOutcome::Failed(failure) if failure.reason == FailReason::NoEngine => {
+                self.shared.engines.look_again();
+            }
+            EngineOutcome::Succeeded => self.shared.engines.accepted(engine),
+            _ => {}
+        }
     }
 
     /// Runs an engine and writes its output to the log; the output of a check also goes to `tail`.
@@ -355,14 +381,23 @@ impl JobRun<'_> {
         request.env.extend(self.environment());
         request.redact = self.shared.secrets.iter().cloned().chain(self.job_token()).collect();
         request.secrets = self.secrets.get().map(|secrets| secrets.given.clone()).unwrap_or_default();
+        let mut transcript = engine.transcript();
         let (sender, mut events) = mpsc::channel(256);
         let (talk, inbox) = talk.map_or((None, Inbox::closed()), |(talk, inbox)| (Some(talk), inbox));
         let run = engine.run(request, sender, inbox, self.keeper.stop.clone());
         let listen = async {
             while let Some(event) = events.recv().await {
                 match event {
-                    EngineEvent::Output { line, .. } => {
-                        self.log.line(&line);
+                    EngineEvent::Output { line, stream } => {
+                        let is_event = stream == Stream::Stdout;
+                        let shown = transcript.as_mut().filter(|_| is_event).and_then(|t| t.line(&line));
+                        match shown {
+                            Some(shown) => {
+                                self.raw_events.line(&line);
+                                shown.iter().for_each(|line| self.log.line(line));
+                            }
+                            None => self.log.line(&line),
+                        }
                         if let Some(tail) = &mut tail {
                             tail.line(&line);
                         }
@@ -387,6 +422,7 @@ impl JobRun<'_> {
                     EngineEvent::Delivered { seq } => self.delivered(vec![seq]).await,
                 }
             }
+            transcript.iter_mut().flat_map(Transcript::rest).for_each(|line| self.log.line(&line));
         };
         let input = async {
             match talk {
@@ -462,6 +498,7 @@ impl JobRun<'_> {
             model: self.meter.model().map(|model| plain(&model).chars().take(limits::NAME_CHARS).collect()),
             tokens: (tokens > 0).then_some(tokens),
             cost_usd: cost,
+            cost_assumed: self.meter.is_assumed(),
             checks,
             ..RunReport::default()
         };
@@ -550,6 +587,22 @@ impl JobRun<'_> {
         (!unseen.is_empty()).then_some(unseen)
     }
 
+    /// As an artifact, while this run may still write.
+    async fn hand_over_events(&self, ending: &Ending) {
+        let Some(bytes) = self.raw_events.take() else { return };
+        if matches!(ending, Ending::Stopped(StopCause::LeaseLost | StopCause::Cancelled)) {
+            return;
+        }
+        let (job, epoch) = (&self.held.job, self.held.epoch);
+        let put =
+            self.shared.client.put_artifact(job, epoch, raw_events::NAME, raw_events::MEDIA_TYPE, bytes);
+        match tokio::time::timeout(LAST_LINES, put).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => self.log.note(&format!("the engine's events could not be kept: {error}")),
+            Err(_) => self.log.note("the engine's events could not be kept: the coordinator does not answer"),
+        }
+    }
+
     /// Saves or quarantines, ships the rest of the log, sends the final report, and cleans up.
     async fn finish(
         &self,
@@ -562,14 +615,19 @@ impl JobRun<'_> {
             Some(secrets) => secrets.clean(ending),
             None => ending,
         };
+        let ending = blame(self.shared, &self.held.job, ending).await;
         let saved = match (&ending, &place) {
             (Ending::Succeeded(report), _) => save::result_checkpoint(report),
             (Ending::Stopped(StopCause::LeaseLost | StopCause::Cancelled), _) | (_, None) => None,
             (Ending::Stopped(_), Some(place)) => self.save_with_deadline(place, "at the end of a run").await,
             (Ending::Failed(_), Some(place)) => self.save(place, "at the end of a run").await,
         };
-        let handover =
-            Handover { checkpoint: self.checkpoint_after(&ending, saved), spend: self.meter.spend() };
+        let handover = Handover {
+            checkpoint: self.checkpoint_after(&ending, saved),
+            spend: self.meter.spend(),
+            assumed: self.meter.is_assumed(),
+        };
+        self.hand_over_events(&ending).await;
         self.log.note(&describe(&ending));
         ship_done.cancel();
         // A log that cannot be shipped must not hold the job up.
@@ -622,6 +680,23 @@ fn passed_over(passed: &PassedOver, now: Timestamp) -> wire::PassedOver {
     };
     let opens_in_ms = until.and_then(|until| u64::try_from(until.since(now).as_millis()).ok());
     wire::PassedOver { engine: passed.engine.clone(), reason, opens_in_ms }
+}
+
+/// A job that failed because this machine is down says nothing about the job: it is released, after the coordinator knows that
+/// this machine takes nothing more.
+async fn blame(shared: &Shared, job: &str, ending: Ending) -> Ending {
+    match ending {
+        Ending::Failed(failure) if shared.health.failed(job, &failure) => {
+            tracing::error!(detail = failure.detail, "this machine is down; the job is released");
+            heartbeat::send_now(shared).await;
+            Ending::Stopped(StopCause::MachineDown)
+        }
+        Ending::Succeeded(report) => {
+            shared.health.worked();
+            Ending::Succeeded(report)
+        }
+        other => other,
+    }
 }
 
 /// Whether the folder holds the work of an earlier run: a script may have to go on from it.

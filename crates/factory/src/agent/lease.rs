@@ -30,6 +30,8 @@ pub(super) enum StopCause {
     Parked,
     /// Nobody answered its question in time; see [`LeaseKeeper::stop_unanswered`].
     Unanswered,
+    /// This machine cannot run it: its disk is full, or everything fails here.
+    MachineDown,
     /// The job belongs to somebody else by now, or may.
     LeaseLost,
 }

@@ -452,7 +452,7 @@ impl Batches<'_> {
         if commands.is_empty() {
             return Checked::Passed;
         }
-        let Some(shell) = self.shared.engines.iter().find(|engine| engine.name() == plan::SHELL) else {
+        let Some(shell) = self.shared.engines.find(plan::SHELL) else {
             let detail = "the merged tree has to be checked, and this factory runs no commands";
             // Another factory may.
             return Checked::Failed(Outcome::Not(wire::MergeOutcome::Unreachable, detail.to_owned()));

@@ -30,6 +30,8 @@ struct Reading {
     model: Option<String>,
     /// Nothing is added any more.
     ended: bool,
+    /// Of the cost, more than the engine reported.
+    assumed: bool,
     /// What the engine counts is known here at once, and it ends with this process.
     current: bool,
 }
@@ -54,11 +56,17 @@ impl Meter {
         if !report.metered && !reserved.is_zero() {
             let reported = reading.usage.cost.unwrap_or_default();
             reading.usage.cost = Some(reported.max(reserved));
+            reading.assumed = reserved > reported;
         }
     }
 
     pub(super) fn usage(&self) -> Usage {
         self.0.reading.lock().usage
+    }
+
+    /// Whether the cost is what was reserved, because the engine did not say.
+    pub(super) fn is_assumed(&self) -> bool {
+        self.0.reading.lock().assumed
     }
 
     /// For whoever finds the work after a crash.

@@ -20,6 +20,7 @@ mod error;
 mod final_report;
 mod folder;
 mod grant;
+mod health;
 mod heartbeat;
 mod inside;
 mod intake;
@@ -30,8 +31,10 @@ mod merges;
 mod meter;
 mod places;
 mod plan;
+mod raw_events;
 mod recover;
 mod remote;
+mod roster;
 mod save;
 mod secrets;
 mod sweep;
@@ -58,8 +61,6 @@ use crate::engines::{self, Engine, Secret, ToolServer, Watchdog};
 use crate::sandbox::{Sandbox, SandboxMode};
 use crate::workspace::Workspace;
 
-/// How long an engine may take to report whether it is ready.
-const PREFLIGHT: Duration = Duration::from_secs(20);
 /// How long running jobs wait for the intake to end. If seats became free while the coordinator still believes that this
 /// factory takes jobs, it would fill them again.
 const INTAKE_ENDS: Duration = Duration::from_secs(3);
@@ -70,10 +71,10 @@ struct Shared {
     id: FactoryId,
     base: PathBuf,
     workspace: Workspace,
-    /// Those that are ready.
-    engines: Vec<Arc<dyn Engine>>,
+    engines: roster::Roster,
     accounts: accounts::Accounts,
-    /// What the machine has, repositories aside.
+    health: health::MachineHealth,
+    /// What the machine has, engines and repositories aside.
     capabilities: CapabilitySet,
     can_clone: bool,
     instance: FactoryInstance,
@@ -131,25 +132,22 @@ pub async fn run_with_ready(
     }
     let mut all = engines::engines(&of_engines, &sandbox);
     all.retain(|engine| config.commands || engine.name() != plan::SHELL);
-    let detected = engines::detect(&all, PREFLIGHT).await;
+    let roster = roster::Roster::new(all);
+    roster.first_look().await;
     let mut capabilities = detect::machine(&sandbox).await;
     capabilities.insert(sandbox.capability());
     for capability in sandbox.network_capabilities() {
         capabilities.insert(capability);
     }
-    for capability in engines::capabilities(&detected).iter() {
-        capabilities.insert(capability.clone());
-    }
-    let usable = all.into_iter().zip(&detected).filter(|(_, found)| found.preflight.is_ready());
-    let engines: Vec<Arc<dyn Engine>> = usable.map(|(engine, _)| engine).collect();
     let instance = folder::instance_id(&config.base)?;
     let shared = Arc::new(Shared {
         client,
         id: config.id.clone(),
         base: config.base.clone(),
         workspace,
-        accounts: accounts::Accounts::new(&engines, &instance),
-        engines,
+        engines: roster,
+        accounts: accounts::Accounts::new(&instance),
+        health: health::MachineHealth::new(config.base.clone()),
         capabilities,
         can_clone: config.can_clone,
         instance: FactoryInstance { id: instance, host: folder::host() },
@@ -184,7 +182,7 @@ pub async fn run_with_ready(
     recover::settle_leftovers(&shared).await;
     let beating = tokio::spawn(heartbeat::run(shared.clone(), stop.clone()));
     let sweeping = tokio::spawn(sweep::run(shared.clone(), stop.clone()));
-    let checking = tokio::spawn(accounts::run(shared.clone(), stop.clone()));
+    let looking = tokio::spawn(roster::run(shared.clone(), stop.clone()));
     if !stop.is_cancelled() {
         ready();
     }
@@ -205,7 +203,7 @@ pub async fn run_with_ready(
     shared.jobs.close();
     shared.jobs.wait().await;
     stop.cancel();
-    let _ = tokio::join!(beating, sweeping, checking);
+    let _ = tokio::join!(beating, sweeping, looking);
     match shared.replaced.get() {
         Some(by) => Err(AgentError::NameInUse(by.clone())),
         None => taken,

@@ -111,7 +111,7 @@ async fn release(shared: &Shared, job: &Job, leftover: &Leftover, folder: &WorkF
     let noted = folder.noted_spend();
     let checkpoint = with_session(saved, job.checkpoint.as_ref(), noted.as_ref());
     let spend = used_up(job, noted);
-    let request = ReleaseRequest { lease_epoch: leftover.epoch.0, checkpoint, spend };
+    let request = ReleaseRequest { lease_epoch: leftover.epoch.0, checkpoint, spend, spend_assumed: false };
     match shared.client.release(id, &request).await {
         Ok(_) => {
             tracing::info!(job = id, "interrupted work was saved and released");

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
 use super::config::UrlPrefix;
+use super::events::Transcript;
 use super::login::Login;
 use super::tool_server::ToolServer;
 
@@ -41,6 +42,16 @@ pub trait Engine: Send + Sync + fmt::Debug {
 
     /// Whether a run could begin now. Spends nothing and changes nothing.
     async fn preflight(&self) -> Preflight;
+
+    /// The server that it cannot do without, as far as it is known.
+    fn server(&self) -> Option<(String, u16)> {
+        None
+    }
+
+    /// Turns the lines that a run prints into what people read. `None`: they are read as they are.
+    fn transcript(&self) -> Option<Transcript> {
+        None
+    }
 
     /// Whether a run counts as it goes, so that what it used is known at each moment, and ends with this process whatever
     /// becomes of it.

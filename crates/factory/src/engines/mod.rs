@@ -23,11 +23,12 @@ pub use acp::AcpConfig;
 pub use config::{
     CommandConfig, DevinConfig, EnginesConfig, EventFormat, ProgramConfig, RemoteConfig, UrlPrefix,
 };
-pub use detect::{Detected, capabilities, detect};
+pub use detect::{Detected, capabilities, detect, detect_each};
 pub use engine::{
     Answer, Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, Input,
     JobSecret, Preflight, Question, QuotaWindow, RemoteRepository, Secret, Stream, Talked, Usage, Watchdog,
 };
+pub use events::Transcript;
 pub use login::Login;
 pub use prices::Price;
 pub use process::{HostEnvironment, RUN_MARKER, kill_run};

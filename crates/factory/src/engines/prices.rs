@@ -46,6 +46,14 @@ impl Tokens {
             output: self.output.saturating_add(other.output),
         }
     }
+
+    pub(super) const fn less(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(other.input),
+            cached_input: self.cached_input.saturating_sub(other.cached_input),
+            output: self.output.saturating_sub(other.output),
+        }
+    }
 }
 
 impl Price {
@@ -63,19 +71,30 @@ const fn price(input: f64, cached_input: f64, output: f64) -> Price {
     Price { input, cached_input, output }
 }
 
-/// List prices of 2026, by the beginning of the model's name.
-const LISTED: [(&str, Price); 21] = [
+/// Dollars per million tokens as the vendors listed them on 18 November 2026 for ordinary requests (developers.openai.com,
+/// ai.google.dev, platform.claude.com), by the beginning of the model's name. Dearer tiers (long prompts, fast modes) and
+/// writes to a cache are not told apart. One model in two lines is a family and an exception to it.
+const LISTED: [(&str, Price); 40] = [
     ("claude-haiku", price(1.0, 0.1, 5.0)),
+    ("claude-haiku-5-5", price(0.1, 0.01, 0.5)),
     ("claude-opus", price(5.0, 0.5, 25.0)),
     ("claude-opus-4-1", price(15.0, 1.5, 75.0)),
+    ("claude-opus-5-5", price(4.0, 0.2, 20.0)),
     ("claude-sonnet", price(3.0, 0.3, 15.0)),
+    ("claude-sonnet-5", price(2.0, 0.2, 10.0)),
+    ("claude-sonnet-5-5", price(2.0, 0.1, 10.0)),
     ("codex-mini", price(1.5, 0.375, 6.0)),
     ("gemini-2.5-flash", price(0.3, 0.03, 2.5)),
     ("gemini-2.5-flash-lite", price(0.1, 0.01, 0.4)),
     ("gemini-2.5-pro", price(1.25, 0.125, 10.0)),
     ("gemini-3-flash", price(0.5, 0.05, 3.0)),
     ("gemini-3-pro", price(2.0, 0.2, 12.0)),
+    ("gemini-3.1-flash-lite", price(0.25, 0.025, 1.5)),
     ("gemini-3.1-pro", price(2.0, 0.2, 12.0)),
+    ("gemini-3.5-flash-lite", price(0.3, 0.03, 2.5)),
+    // Until the end of 2026; twice that afterwards.
+    ("gemini-3.7-flash", price(0.75, 0.075, 3.75)),
+    ("gemini-3.8-flash", price(0.75, 0.075, 3.75)),
     ("gpt-4.1", price(2.0, 0.5, 8.0)),
     ("gpt-5", price(1.25, 0.125, 10.0)),
     ("gpt-5-mini", price(0.25, 0.025, 2.0)),
@@ -84,11 +103,22 @@ const LISTED: [(&str, Price); 21] = [
     ("gpt-5.3", price(1.75, 0.175, 14.0)),
     ("gpt-5.4", price(2.5, 0.25, 15.0)),
     ("gpt-5.4-mini", price(0.75, 0.075, 4.5)),
+    ("gpt-5.4-nano", price(0.2, 0.02, 1.25)),
+    ("gpt-5.5", price(5.0, 0.5, 30.0)),
+    ("gpt-5.6", price(5.0, 0.5, 30.0)),
+    ("gpt-5.6-luna", price(0.2, 0.02, 1.2)),
+    ("gpt-5.6-sol", price(5.0, 0.5, 30.0)),
+    ("gpt-5.6-terra", price(2.0, 0.2, 12.0)),
+    ("gpt-6-astra", price(10.0, 1.0, 50.0)),
+    ("gpt-6-luna", price(0.1, 0.01, 0.5)),
+    ("gpt-6-sol", price(2.0, 0.2, 10.0)),
+    ("gpt-6.1-sol", price(2.0, 0.1, 10.0)),
+    ("gpt-6.1-terra", price(1.0, 0.05, 5.0)),
     ("o3", price(2.0, 0.5, 8.0)),
     ("o4-mini", price(1.1, 0.275, 4.4)),
 ];
 
-/// The dearest of the usual ones.
+/// For a model that is not listed: about what the larger ones cost.
 const UNKNOWN: Price = price(5.0, 0.5, 30.0);
 
 /// The listed prices and what the operator set over them; an entry named `default` replaces [`UNKNOWN`].
@@ -103,12 +133,13 @@ impl PriceTable {
         Self(table)
     }
 
-    /// The entry with the longest name that `model` begins with.
+    /// The entry with the longest name that `model` begins with. `gpt-5` is no beginning of `gpt-5.7`.
     pub(super) fn known(&self, model: &str) -> Option<Price> {
         let model = model.rsplit('/').next().unwrap_or(model);
+        let continues = |rest: &str| !rest.starts_with(|c: char| c == '.' || c.is_ascii_digit());
         self.0
             .iter()
-            .filter(|(name, _)| model.starts_with(name.as_str()))
+            .filter(|(name, _)| model.strip_prefix(name.as_str()).is_some_and(continues))
             .max_by_key(|(name, _)| name.len())
             .map(|(_, price)| *price)
     }
@@ -127,7 +158,12 @@ mod tests {
         let table = PriceTable::new(&BTreeMap::new());
         assert_eq!(table.known("gpt-5.4-mini-2026-03-01"), Some(price(0.75, 0.075, 4.5)));
         assert_eq!(table.known("openai/gpt-5-codex"), Some(price(1.25, 0.125, 10.0)));
+        assert_eq!(table.known("gpt-6.1-sol"), Some(price(2.0, 0.1, 10.0)), "no price of another version");
+        assert_eq!(table.known("gemini-3.8-flash"), Some(price(0.75, 0.075, 3.75)));
         assert_eq!(table.known("brand-new"), None);
+        // A version that nobody listed is not taken for an older one.
+        assert_eq!(table.known("gpt-6.2-sol"), None);
+        assert_eq!(table.known("gpt-5.7"), None);
     }
 
     #[test]

@@ -5,6 +5,9 @@
 
 use std::sync::LazyLock;
 
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use giga_domain::secret::Leaks;
 use regex::Regex;
 
@@ -27,7 +30,7 @@ static SHAPES: LazyLock<Regex> = LazyLock::new(|| {
         r"\bxox[abeprs]-[A-Za-z0-9-]{10,}",
         r"\bapk_[A-Za-z0-9_-]{16,}",
         r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}",
-        r"(?i:\b(?P<scheme>bearer|basic)[ \t]+)[A-Za-z0-9._~+/=-]{8,}",
+        r#"(?P<header>(?i:\bauthorization)["']?[ \t]*[:=][ \t]*["']?)?\b(?P<scheme>(?i:bearer|basic))[ \t]+(?P<token>[A-Za-z0-9._~+/=-]{8,})"#,
         r"://[^\s/:@]+:[^\s/@]+@",
     ];
     Regex::new(&shapes.join("|")).expect("the shapes are a constant that a test compiles")
@@ -50,12 +53,32 @@ impl Redactor {
         let clean = self.known.redact(text);
         SHAPES
             .replace_all(&clean, |found: &regex::Captures<'_>| match found.name("scheme") {
-                Some(scheme) => format!("{} {BLOT}", scheme.as_str()),
+                Some(scheme) => {
+                    let header = found.name("header").map_or("", |header| header.as_str());
+                    if header.is_empty() && !is_credential(scheme.as_str(), &found["token"]) {
+                        return found[0].to_owned();
+                    }
+                    format!("{header}{} {BLOT}", scheme.as_str())
+                }
                 None if found[0].starts_with("://") => format!("://{BLOT}@"),
                 None => BLOT.to_owned(),
             })
             .into_owned()
     }
+}
+
+/// Whether what stands behind the name of a scheme, and in no header, is one: people write about basic functionality and
+/// bearer tokens too.
+fn is_credential(scheme: &str, token: &str) -> bool {
+    if scheme.eq_ignore_ascii_case("basic") {
+        // A name and a password, and nothing else, is what it holds.
+        let padding = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+        let decoder = GeneralPurpose::new(&alphabet::STANDARD, padding);
+        return decoder.decode(token).is_ok_and(|bytes| bytes.contains(&b':'));
+    }
+    let is_mixed =
+        token.contains(|c: char| c.is_ascii_uppercase()) && token.contains(|c: char| c.is_ascii_lowercase());
+    token.contains(|c: char| c.is_ascii_digit()) || (is_mixed && token.len() >= 20)
 }
 
 #[cfg(test)]
@@ -122,14 +145,27 @@ mod tests {
         }
         assert_eq!(redact(&[], "Authorization: Bearer abc.DEF-123"), "Authorization: Bearer [redacted]");
         assert_eq!(redact(&[], "authorization: basic dXNlcjpwYXNz"), "authorization: basic [redacted]");
+        assert_eq!(redact(&[], "curl -H 'X: Basic dXNlcjpwYXNz'"), "curl -H 'X: Basic [redacted]'");
+        assert_eq!(
+            redact(&[], "\"Authorization\": \"Bearer letters-only\""),
+            "\"Authorization\": \"Bearer [redacted]\""
+        );
+        assert_eq!(redact(&[], "Bearer eyabcdef0123"), "Bearer [redacted]");
         assert_eq!(redact(&[], "https://me:pass@host/x"), "https://[redacted]@host/x");
     }
 
     #[test]
     fn ordinary_words_stay() {
-        for text in
-            ["sk-learn", "task-0123456789-abcdefghij", "the bearer of news", "http://host:80/x", "AKIA"]
-        {
+        for text in [
+            "sk-learn",
+            "task-0123456789-abcdefghij",
+            "the bearer of news",
+            "http://host:80/x",
+            "AKIA",
+            "Add basic functionality",
+            "basic authentication, Basic JavaScript, basic-functionality",
+            "bearer authentication and bearer tokens",
+        ] {
             assert_eq!(redact(&[], text), text);
         }
     }

@@ -21,7 +21,7 @@ pub(crate) enum Missing {
     Fail,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Snapshot {
     /// The engine's HEAD, or the last one that could be read.
     pub(crate) head: Option<CommitId>,

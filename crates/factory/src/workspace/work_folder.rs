@@ -205,6 +205,14 @@ impl WorkFolder {
         all
     }
 
+    /// From now on the work is what is there now; see [`Worktree::engine_is_done`].
+    pub async fn engine_is_done(&self) -> Result<(), WorkspaceError> {
+        for tree in &self.trees {
+            tree.engine_is_done().await?;
+        }
+        Ok(())
+    }
+
     /// Commits what the engine left uncommitted, in each repository. `None` when the job changed nothing.
     pub async fn commit_result(&self, title: &str, body: &str) -> Result<Option<RunResult>, WorkspaceError> {
         let mut commits = Vec::new();

@@ -29,6 +29,8 @@ pub struct Worktree {
     pub(crate) kept_back: KeptBack,
     /// One snapshot at a time; what the last one saved.
     pub(crate) saved: tokio::sync::Mutex<LastSaved>,
+    /// What the engine left, once it is done: what checks leave behind later is nobody's work.
+    left_by_engine: parking_lot::Mutex<Option<Snapshot>>,
     /// Of one of several repositories the whole folder's holder has it.
     lock: Option<FileLock>,
 }
@@ -68,6 +70,7 @@ impl Worktree {
             quarantined: AtomicBool::new(record.quarantined),
             kept_back: KeptBack::default(),
             saved: tokio::sync::Mutex::new(saved),
+            left_by_engine: parking_lot::Mutex::default(),
             lock,
         })
     }
@@ -143,7 +146,20 @@ impl Worktree {
         Ok(())
     }
 
+    /// From now on the work is what is there now, whatever else is written to the folder: checkpoints and the result are made
+    /// of it.
+    pub async fn engine_is_done(&self) -> Result<(), WorkspaceError> {
+        let _turn = self.saved.lock().await;
+        let snapshot = self.snapshot(Missing::Fail).await?;
+        *self.left_by_engine.lock() = Some(snapshot);
+        Ok(())
+    }
+
     pub(crate) async fn snapshot(&self, missing: Missing) -> Result<Snapshot, WorkspaceError> {
+        let left = self.left_by_engine.lock().clone();
+        if let Some(left) = left {
+            return Ok(left);
+        }
         let started_from = self.started_from.as_ref();
         Snapshotter { mirror: &self.mirror, slot: &self.slot, started_from }.take(missing).await
     }

@@ -6,6 +6,7 @@ mod artifact;
 mod broker;
 mod demo;
 mod effects;
+mod engine;
 mod fleet;
 mod job;
 mod people;
@@ -24,6 +25,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 pub(crate) use demo::DemoArgs;
 pub(crate) use effects::{EffectsCommand, ListEffectsArgs, OutsideArgs, TrackerCommand, WebhookCommand};
+pub(crate) use engine::{EngineCommand, EngineTryArgs};
 pub(crate) use fleet::{
     FactoryArg, FactoryCommand, FlagsCommand, KeyCommand, RunArgs, SandboxArgs, TokenCommand, WorkArgs,
 };
@@ -209,6 +211,9 @@ A review is signed with the label of your token; admins can review for somebody 
     /// Run, enroll, list and remove factories, the machines that run jobs
     #[command(subcommand)]
     Factory(FactoryCommand),
+    /// Try the coding engines of this machine
+    #[command(subcommand)]
+    Engine(EngineCommand),
     /// See the sandbox that jobs run in
     #[command(subcommand)]
     Sandbox(SandboxCommand),

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use comfy_table::{Cell, Color};
-use giga_factory::engines::{self, Detected, Preflight};
+use giga_factory::engines::{self, Detected, Preflight, Program};
 use giga_factory::sandbox::{Sandbox, SandboxMode};
 use giga_factory::workspace::{GitPolicy, Survey, survey};
 use serde_json::json;
@@ -19,7 +19,9 @@ use crate::exit::{self, CliError};
 use crate::output::{Columns, printable};
 
 /// How long an engine may take to say whether it is ready.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
+/// How long a server may take to take a connection.
+const CONNECT: Duration = Duration::from_secs(3);
 /// Less than this is not enough for a few repositories.
 const LITTLE_SPACE: u64 = 2 * 1024 * 1024 * 1024;
 /// The first git that knows everything that the workspace asks of it.
@@ -176,15 +178,50 @@ async fn engine_findings(context: &Context, sandbox: &Sandbox) -> Vec<Finding> {
     let mut all = engines::engines(&config, sandbox);
     let commands = context.settings.commands().is_ok_and(|commands| commands.value);
     all.retain(|engine| commands || engine.name() != "shell");
-    engines::detect(&all, PATIENCE).await.into_iter().map(engine).collect()
+    let found = engines::detect(&all, PATIENCE).await;
+    let reached = futures::future::join_all(all.iter().zip(&found).map(|(engine, found)| async move {
+        match engine.server() {
+            Some((host, port)) if found.preflight.is_ready() => Some(reach(&host, port).await),
+            _ => None,
+        }
+    }));
+    let reached = reached.await;
+    found.into_iter().zip(reached).map(|(found, reached)| engine(found, reached.as_deref())).collect()
+}
+
+/// Whether its server takes a connection, in words. Nothing is asked of it: that could cost something.
+async fn reach(host: &str, port: u16) -> String {
+    if ["HTTPS_PROXY", "https_proxy"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some_and(|url| !url.is_empty()))
+    {
+        return format!("{host} is reached through a proxy");
+    }
+    match tokio::time::timeout(CONNECT, tokio::net::TcpStream::connect((host, port))).await {
+        Ok(Ok(_)) => format!("{host} reachable"),
+        Ok(Err(error)) => format!("{host} not reachable: {error}"),
+        Err(_) => format!("{host} not reachable within {CONNECT:?}"),
+    }
+}
+
+/// `2.1.326, proven`: whether the engine was run with that version.
+fn version_words(name: &str, version: Option<String>) -> String {
+    let Some(version) = version else { return "needs no account".to_owned() };
+    match name.parse::<Program>() {
+        Ok(program) if program.proven().contains(&version.as_str()) => format!("{version}, proven"),
+        Ok(program) => format!("{version}, not proven (proven: {})", program.proven().join(", ")),
+        Err(_) => version,
+    }
 }
 
 /// The shell is what scripts and verify commands run in: it must be there, unless commands are switched off.
-fn engine(found: Detected) -> Finding {
+fn engine(found: Detected, reached: Option<&str>) -> Finding {
     let without = if found.name == "shell" { State::Broken } else { State::Missing };
     let (state, detail, remedy) = match found.preflight {
         Preflight::Ready { version } => {
-            (State::Ready, version.unwrap_or_else(|| "needs no account".to_owned()), None)
+            let signed_in = if version.is_some() { "; signed in" } else { "" };
+            let reached = reached.map(|words| format!("; {words}")).unwrap_or_default();
+            (State::Ready, format!("{}{signed_in}{reached}", version_words(&found.name, version)), None)
         }
         Preflight::NotInstalled { remedy } => (without, "not installed".to_owned(), Some(remedy)),
         Preflight::NotSignedIn { remedy } => (without, "not signed in".to_owned(), Some(remedy)),
@@ -316,7 +353,7 @@ mod tests {
     fn only_the_shell_is_needed() {
         let found = |name: &str| {
             let preflight = Preflight::NotInstalled { remedy: "install it".to_owned() };
-            engine(Detected { name: name.to_owned(), preflight }).state == State::Broken
+            engine(Detected { name: name.to_owned(), preflight }, None).state == State::Broken
         };
         assert!(found("shell"));
         assert!(!found("claude"));

@@ -11,6 +11,7 @@ mod dag;
 pub(crate) mod demo;
 mod doctor;
 mod effects;
+mod engine;
 mod factory;
 mod flags;
 mod fleet;
@@ -50,6 +51,7 @@ pub(crate) async fn run(command: Command, settings: Settings) -> Done {
         Command::Dag(args) => dag::dag(&args.job, &context).await,
         Command::Review(args) => review::review(args, &context).await,
         Command::Factory(command) => factory::run(command, &context).await,
+        Command::Engine(command) => engine::run(command, &context).await,
         Command::Sandbox(command) => sandbox::run(command, &context).await,
         Command::Broker(command) => broker::run(command, &context).await,
         Command::Artifact(command) => artifact::run(command, &context).await,

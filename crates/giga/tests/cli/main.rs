@@ -15,6 +15,7 @@ mod crowds;
 mod dag;
 mod demo;
 mod effects;
+mod engine_try;
 mod exit_codes;
 mod explain;
 mod factories;

@@ -116,7 +116,12 @@ fn obstacle(filter: Filter, case: &Case<'_>) -> String {
         Filter::Seats if many => format!("every seat of {who} is taken"),
         Filter::Draining => format!("{who} could run it but {is} draining"),
         Filter::Stale => format!("{who} could run it but {is} offline"),
-        Filter::Down => format!("{who} could run it but {is} reported as down"),
+        Filter::Down => match factories.as_slice() {
+            [FactoryView { health_reason: Some(reason), .. }] => {
+                format!("{who} could run it but is down: {reason}")
+            }
+            _ => format!("{who} could run it but {is} reported as down"),
+        },
         Filter::Product => {
             format!("{who} could run it but no token of {it} admits the product `{}`", case.job.product)
         }
@@ -156,7 +161,10 @@ pub(super) fn detail(filter: Filter, case: &Case<'_>, factory: &FactoryView) -> 
     match filter {
         Filter::Draining => "is draining".to_owned(),
         Filter::Stale => "is offline".to_owned(),
-        Filter::Down => "reports itself as down".to_owned(),
+        Filter::Down => match &factory.health_reason {
+            Some(reason) => format!("reports itself as down ({reason})"),
+            None => "reports itself as down".to_owned(),
+        },
         Filter::Product => format!("has a token that does not admit the product `{}`", case.job.product),
         Filter::Capabilities => format!("lacks {}", needed(case.job, factory)),
         Filter::Repo => {

@@ -73,6 +73,7 @@ pub(crate) fn factory(name: &str) -> FactoryView {
         id: factory_id(name),
         state: FactoryState::Active,
         health: Health::Ok,
+        health_reason: None,
         live: true,
         asks: false,
         capabilities: capabilities(&["os:linux", "engine:shell"]),

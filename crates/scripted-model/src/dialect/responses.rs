@@ -133,7 +133,7 @@ pub(crate) fn more_words(first: bool) -> String {
 }
 
 /// The same for Chat Completions.
-pub(crate) fn refused(kind: TroubleKind, _now: u64) -> Option<Refused> {
+pub(crate) fn refused(kind: TroubleKind, now: u64) -> Option<Refused> {
     let (status, word, message) = match kind {
         TroubleKind::SignedOut => (401, "invalid_api_key", "Incorrect API key provided"),
         TroubleKind::RateLimited { .. } => (429, "rate_limit_exceeded", "Rate limit reached for requests"),
@@ -154,6 +154,12 @@ pub(crate) fn refused(kind: TroubleKind, _now: u64) -> Option<Refused> {
     }
     if let TroubleKind::QuotaExhausted { reset_secs: Some(reset) } = kind {
         error["resets_in_seconds"] = reset.into();
+        error["resets_at"] = (now + reset).into();
+        headers.extend([
+            ("x-codex-primary-used-percent", "100".to_owned()),
+            ("x-codex-primary-window-minutes", "300".to_owned()),
+            ("x-codex-primary-reset-at", (now + reset).to_string()),
+        ]);
     }
     Some(Refused { status: StatusCode::from_u16(status).ok()?, headers, body: json!({ "error": error }) })
 }

@@ -137,6 +137,9 @@ fn advertised(request: wire::HeartbeatRequest, now: Timestamp) -> Answer<Adverti
     for (index, prefix) in request.clones.iter().enumerate() {
         check::text(&format!("clones[{index}]"), prefix, limits::REPO_URL_CHARS)?;
     }
+    if let Some(reason) = &request.health_reason {
+        check::text("healthReason", reason, limits::NOTE_CHARS)?;
+    }
     let instance = request.instance.map(instance).transpose()?;
     let cost = request
         .cost_usd_per_hour
@@ -151,6 +154,7 @@ fn advertised(request: wire::HeartbeatRequest, now: Timestamp) -> Answer<Adverti
         seat_limit: request.seat_limit,
         load: request.load,
         health: request.health.into(),
+        health_reason: request.health_reason,
         cost_per_hour: cost,
         delivery: request.delivery.map(Into::into),
         accounts: accounts::reported(request.accounts, now)?,

@@ -200,8 +200,9 @@ pub(crate) async fn fail(
     let failure = Failure { reason, detail: request.detail };
     let checkpoint = checkpoint(request.checkpoint)?.map(HolderAction::Checkpoint);
     let spent = spend("spend", request.spend)?.map(HolderAction::Spend);
+    let assumed = request.spend_assumed.then_some(HolderAction::Assumed);
     let failed = HolderAction::Fail { failure, retryable: request.retryable };
-    let actions = spent.into_iter().chain(checkpoint).chain([failed]).collect();
+    let actions = spent.into_iter().chain(assumed).chain(checkpoint).chain([failed]).collect();
     if let Some(given) = request.accounts {
         let accounts = accounts::reported(given, app.coordinator.store_time())?;
         let factory = holder(&caller, request.lease_epoch)?.factory;
@@ -245,7 +246,9 @@ pub(crate) async fn release(
     let id = path.id()?;
     let checkpoint = checkpoint(request.checkpoint)?;
     let spent = spend("spend", request.spend)?.map(HolderAction::Spend);
-    let actions = spent.into_iter().chain([HolderAction::Release { checkpoint }]).collect();
+    let assumed = request.spend_assumed.then_some(HolderAction::Assumed);
+    let released = HolderAction::Release { checkpoint };
+    let actions = spent.into_iter().chain(assumed).chain([released]).collect();
     let job = app.hold(&caller, id, request.lease_epoch, actions).await?;
     Ok(tagged(&job))
 }
@@ -349,6 +352,7 @@ fn run_report(given: wire::RunReport) -> Answer<RunReport> {
         model: given.model,
         tokens: given.tokens,
         cost,
+        cost_assumed: given.cost_assumed,
         files_changed: given.files_changed,
         lines_added: given.lines_added,
         lines_removed: given.lines_removed,

@@ -106,7 +106,7 @@ impl Working {
     pub(super) fn apply(&mut self, id: JobId, command: &Command, actor: &Actor) -> Result<&Job, StoreError> {
         let now = self.loaded.now;
         let before = self.job(id)?.clone();
-        let Transition { job, events, run, charge, refund } = transition(&before, command, now)?;
+        let Transition { job, events, run, charge, refund, .. } = transition(&before, command, now)?;
         if job == before {
             return self.job(id);
         }

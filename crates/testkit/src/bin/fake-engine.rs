@@ -42,6 +42,7 @@ const HELP: &str = "steps, one per line:
   show-dir            its working folder
   show-file VARIABLE  the content of the file that the variable names
   write FILE TEXT     a file in the working folder
+  record FILE PATH    the file's bytes at the end of PATH, which is below its home
   commit TEXT         a git commit of everything in the working folder
   exit N              ends with that status
   abort               ends by a signal
@@ -120,6 +121,14 @@ async fn perform(step: &str, args: &[String]) -> std::io::Result<()> {
         "write" => {
             let (file, text) = rest.split_once(' ').unwrap_or((rest, ""));
             std::fs::write(file, format!("{text}\n"))?;
+        }
+        "record" => {
+            let (file, path) = rest.split_once(' ').unwrap_or((rest, ""));
+            let home = std::env::var_os("HOME").unwrap_or_default();
+            let path = std::path::Path::new(&home).join(path);
+            std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
+            let mut end = std::fs::OpenOptions::new().append(true).create(true).open(path)?;
+            end.write_all(&std::fs::read(file)?)?;
         }
         "commit" => {
             git(&["add", "--all"])?;

@@ -88,6 +88,7 @@ fn everything() -> Advertised {
         seat_limit: 4,
         load: 0.3,
         health: Health::Degraded,
+        health_reason: Some("1.2 GB of disk are free".to_owned()),
         delivery: Some(Delivery::Broker),
         cost_per_hour: Some(Usd::from_micros(1_500_000)),
         accounts: vec![giga_domain::Account {

@@ -198,6 +198,7 @@ async fn reported(world: &World, factory: &FactoryId, quorum: u32, ship: ShipMod
         cost: Some(Usd::from_micros(250_000)),
         files_changed: Some(3),
         lines_added: Some(10),
+        cost_assumed: true,
         lines_removed: Some(4),
         repos: vec![repo_commit()],
         checks: vec![Check {

@@ -9,59 +9,79 @@ use giga_domain::FailReason;
 
 use super::super::engine::EngineFailure;
 
-const SIGNED_OUT: [&str; 13] = [
+const SIGNED_OUT: [&str; 14] = [
     "not logged in",
     "not authenticated",
     "please run /login",
     "login required",
     "please log in",
     "invalid api key",
-    "api key not valid",
     "incorrect api key",
     "missing api key",
+    "api key not valid",
+    "api_key_invalid",
     "authentication",
     "unauthorized",
     "providerautherror",
     "auth method",
 ];
 
-/// A window of the account is used up: it opens again, later than an engine waits by itself.
-const OUT_OF_QUOTA: [&str; 8] = [
+/// A window of the account is used up: waiting for a moment does not help.
+const OUT_OF_QUOTA: [&str; 12] = [
     "usage limit",
     "usage_limit",
     "hit your limit",
-    "exceeded your current quota",
+    "hit your session limit",
+    "hit your weekly limit",
     "daily quota",
+    "quota will reset",
+    "exceeded your current quota",
     "insufficient_quota",
+    "terminalquotaerror",
     "out of credits",
     "credit balance is too low",
 ];
 
-const BUSY: [&str; 9] = [
+/// The provider asks for a moment.
+const BUSY: [&str; 8] = [
     "rate limit",
     "rate_limit",
     "ratelimit",
     "too many requests",
     "overloaded",
     "at capacity",
-    "quota",
     "resource_exhausted",
-    "model is overloaded",
+    "resource has been exhausted",
 ];
 
 const BUSY_CODES: [&str; 2] = ["429", "529"];
 
-const CONTEXT_TOO_LONG: [&str; 6] = [
-    "prompt is too long",
+const CONTEXT: [&str; 9] = [
     "context window",
-    "context_length_exceeded",
+    "context_window",
+    "context length",
+    "context_length",
     "contextoverflowerror",
-    "input token count exceeds",
     "maximum context length",
+    "prompt is too long",
+    "input token count",
+    "input is too long",
 ];
 
-const REFUSED: [&str; 4] =
-    ["contentfiltererror", "content filter", "can't help with this", "blocked by safety"];
+const REFUSED: [&str; 12] = [
+    "blocked due to safety",
+    "blocked due to recitation",
+    "blocked by safety",
+    "response was blocked",
+    "prompt was blocked",
+    "contentfiltererror",
+    "content filter",
+    "can't help with this",
+    "has been flagged",
+    "was flagged for possible",
+    "policy violation",
+    "limited access to this content for safety",
+];
 
 const NETWORK: [&str; 13] = [
     "network",
@@ -90,24 +110,29 @@ const UNKNOWN_SESSION: [&str; 7] = [
 ];
 
 pub(in super::super) fn classify(message: &str) -> EngineFailure {
-    if names(message, &CONTEXT_TOO_LONG, &[]) {
+    if names(message, &CONTEXT, &[]) {
         EngineFailure::lasting(FailReason::ContextTooLong, message)
+    } else if names(message, &REFUSED, &[]) {
+        EngineFailure::lasting(FailReason::Refused, message)
     } else if names(message, &OUT_OF_QUOTA, &[]) {
-        EngineFailure {
-            resets_in: names_a_wait(message),
-            ..EngineFailure::passing(FailReason::OutOfQuota, message)
-        }
+        out_of_quota(message)
     } else if names(message, &BUSY, &BUSY_CODES) {
         EngineFailure::passing(FailReason::Infrastructure, message)
     } else if names(message, &SIGNED_OUT, &["401", "403"]) {
         EngineFailure::passing(FailReason::SignedOut, message)
-    } else if names(message, &REFUSED, &[]) {
-        EngineFailure::lasting(FailReason::Refused, message)
     } else if names(message, &NETWORK, &["500", "502", "503", "504"]) {
         EngineFailure::passing(FailReason::Infrastructure, message)
+    } else if message.to_lowercase().contains("quota") {
+        out_of_quota(message)
     } else {
         EngineFailure::lasting(FailReason::Crash, message)
     }
+}
+
+/// With the time that the message itself names, if it does.
+pub(in super::super) fn out_of_quota(message: &str) -> EngineFailure {
+    let resets_in = names_a_wait(message);
+    EngineFailure { resets_in, ..EngineFailure::passing(FailReason::OutOfQuota, message) }
 }
 
 /// Whether the account refused the run: such a run costs nothing.
@@ -168,17 +193,21 @@ mod tests {
             ("Not logged in · Please run /login", SignedOut, true),
             ("unexpected status 401 Unauthorized", SignedOut, true),
             ("FatalAuthenticationError: set an auth method", SignedOut, true),
+            ("[API Error: {\"error\":{\"message\":\"API key not valid.\"}}]", SignedOut, true),
             ("You've hit your limit · resets 2pm", OutOfQuota, true),
-            ("You’ve hit your usage limit. Try again later.", OutOfQuota, true),
-            ("You have exhausted your daily quota on this model.", OutOfQuota, true),
+            ("You’ve hit your usage limit. Try again at 8:05 AM.", OutOfQuota, true),
+            ("[API Error: You have exhausted your daily quota on this model.]", OutOfQuota, true),
             ("exceeded retry limit, last status: 429 Too Many Requests", Infrastructure, true),
-            ("API Error: 529 overloaded_error", Infrastructure, true),
             ("Selected model is at capacity. Please try a different model.", Infrastructure, true),
+            ("API Error: 529 overloaded_error", Infrastructure, true),
             ("stream disconnected before completion", Infrastructure, true),
+            ("[API Error: terminated]", Infrastructure, true),
             ("HTTP 503", Infrastructure, true),
-            ("Prompt is too long · the request is ~250000 tokens (limit 200000)", ContextTooLong, false),
             ("Codex ran out of room in the model's context window.", ContextTooLong, false),
             ("The input token count exceeds the maximum number of tokens allowed", ContextTooLong, false),
+            ("The model response was blocked due to safety settings.", Refused, false),
+            ("This request has been flagged for possible cybersecurity risk.", Refused, false),
+            ("Prompt is too long · the request is ~250000 tokens (limit 200000)", ContextTooLong, false),
             ("API Error: Sonnet 4.5 can't help with this. Start a new session", Refused, false),
             ("ContentFilterError: The response was blocked by the provider's content filter", Refused, false),
             ("the model does not exist", Crash, false),
@@ -187,6 +216,15 @@ mod tests {
             let failure = classify(message);
             assert_eq!((failure.reason, failure.retryable), (reason, retryable), "{message}");
         }
+    }
+
+    #[test]
+    fn when_an_account_opens_again() {
+        let quota = |after: &str| classify(&format!("You have exhausted your quota. {after}")).resets_in;
+        assert_eq!(quota("Your quota will reset after 3h12m5s."), Some(Duration::from_secs(11_525)));
+        assert_eq!(quota("Your quota will reset after 90s."), Some(Duration::from_secs(90)));
+        assert_eq!(quota("Your quota will reset after a while."), None);
+        assert_eq!(quota(""), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod errors;
 mod tally;
+mod transcript;
 
 use giga_domain::Usd;
 use serde_json::Value;
@@ -13,8 +14,9 @@ use super::config::EventFormat;
 use super::engine::{EngineFailure, QuotaWindow};
 use super::prices::Tokens;
 
-pub(super) use errors::{classify, is_account_refusal, names_an_unknown_session};
+pub(super) use errors::{classify, is_account_refusal, names_an_unknown_session, out_of_quota};
 pub(super) use tally::{Exit, Tally};
+pub use transcript::Transcript;
 
 /// What a line of output means.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +29,8 @@ pub(super) enum LineEvent {
     Began,
     /// The model has answered something: what follows is no failure to reach it.
     Answered,
+    /// The model has used a tool.
+    Acted,
     /// The tokens of one message. The same message may be repeated, with the same or higher numbers.
     Message {
         id: String,
@@ -42,6 +46,14 @@ pub(super) enum LineEvent {
         tokens: Tokens,
         usd: Option<Usd>,
     },
+    /// One answer of the model, as the session's own file has it. It may be told again.
+    Response {
+        id: String,
+        model: Option<String>,
+        tokens: Tokens,
+    },
+    /// What the session had used before this run, as its own file has it.
+    SessionBefore(Tokens),
     /// What was used since the last such event, or since the run began.
     RunPart {
         tokens: Tokens,
@@ -56,9 +68,13 @@ pub(super) enum LineEvent {
     Note(String),
     /// An error that the engine may get over.
     Error(EngineFailure),
-    /// When the account's used-up window opens again, in seconds since 1970.
+    /// When the account's used-up window opens again, in seconds since 1970. Of several the latest counts.
     ResetsAt(u64),
     Ended(Result<(), EngineFailure>),
+    /// It failed, whatever it says about its end.
+    Spoiled(EngineFailure),
+    /// The work is done, unless the model neither said nor did anything: then it declined.
+    Completed,
     /// Nothing more to do. It may have succeeded or failed.
     Idle,
 }
@@ -70,6 +86,16 @@ impl EventFormat {
             Self::Text => vec![LineEvent::Reply(line.trim().to_owned())],
             Self::Program(program) => {
                 object(line).map(|event| program.cli().read(&event)).unwrap_or_default()
+            }
+        }
+    }
+
+    /// What a line of the session's own file means.
+    pub(super) fn read_journal(self, line: &str) -> Vec<LineEvent> {
+        match self {
+            Self::Text => Vec::new(),
+            Self::Program(program) => {
+                object(line).map(|entry| program.cli().read_journal(&entry)).unwrap_or_default()
             }
         }
     }

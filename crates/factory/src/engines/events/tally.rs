@@ -3,9 +3,9 @@
 //! Never trusts an exit status over events: an engine that reports failure has failed, and one that reports nothing has
 //! not succeeded.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Sub;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use giga_domain::{FailReason, Usd};
 
@@ -13,6 +13,9 @@ use super::super::config::EventFormat;
 use super::super::engine::{EngineEvent, EngineFailure, Usage};
 use super::super::prices::{PriceTable, Tokens};
 use super::{LineEvent, classify, is_account_refusal, names_an_unknown_session};
+
+/// Of a model that ended its turn without a word or an act.
+const DECLINED: &str = "the model ended its turn without saying or doing anything";
 
 /// How the process went.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,15 +35,27 @@ pub(in super::super) struct Tally {
     session: Option<String>,
     reply: Option<String>,
     messages: HashMap<String, Tokens>,
+    /// Answers of the model, by what names them; the model of each where it is known.
+    responses: HashMap<String, (Option<String>, Tokens)>,
+    of_responses: Usage,
+    /// What the session had used before this run, in its own words.
+    session_before: Option<Tokens>,
+    /// What it had used at its last word, this run included, where it named no dollars.
+    session_total: Option<Tokens>,
     steps: Option<Usage>,
     total: Option<Usage>,
     usage: Usage,
     /// More work was begun after the last total, or none was named yet.
     open: bool,
     answered: bool,
-    error: Option<EngineFailure>,
+    /// The model has said or done something.
+    acted: bool,
+    /// Something that the engine printed was understood: what it does not say, it did not do.
+    understood: bool,
     resets_at: Option<u64>,
+    error: Option<EngineFailure>,
     ended: Option<Result<(), EngineFailure>>,
+    spoiled: Option<EngineFailure>,
     priced_by_guess: bool,
 }
 
@@ -59,14 +74,21 @@ impl Tally {
             session: None,
             reply: None,
             messages: HashMap::new(),
+            responses: HashMap::new(),
+            of_responses: Usage::default(),
+            session_before: None,
+            session_total: None,
             steps: None,
             total: None,
             usage: Usage::default(),
             open: true,
             answered: false,
-            error: None,
+            acted: false,
+            understood: false,
             resets_at: None,
+            error: None,
             ended: None,
+            spoiled: None,
             priced_by_guess: false,
         }
     }
@@ -78,16 +100,33 @@ impl Tally {
 
     /// Reads a line and returns what has changed by it.
     pub(in super::super) fn line(&mut self, line: &str) -> Vec<EngineEvent> {
+        self.take(self.format.read(line))
+    }
+
+    /// The same for a line of the session's own file.
+    pub(in super::super) fn journal_line(&mut self, line: &str) -> Vec<EngineEvent> {
+        self.take(self.format.read_journal(line))
+    }
+
+    fn take(&mut self, events: Vec<LineEvent>) -> Vec<EngineEvent> {
         let mut changes = Vec::new();
-        for event in self.format.read(line) {
+        for event in events {
+            self.understood = true;
             self.apply(event, &mut changes);
         }
-        let usage = match self.total.or(self.steps) {
+        if let (Some(sum), Some(before)) = (self.session_total, self.session_before) {
+            let (tokens, model) = (sum.less(before), self.model.clone());
+            let cost = self.priced(model.as_deref(), tokens, &mut changes);
+            self.total = Some(Usage { tokens: tokens.sum(), cost: Some(cost) });
+        }
+        let reported = match self.total.or(self.steps) {
             None => self.of_messages(),
             Some(sum) if self.messages.is_empty() => sum,
             // Those that came after the sum.
             Some(sum) => sum.plus(self.of_messages()),
         };
+        self.of_responses = self.sum_of_responses(&mut changes);
+        let usage = larger(reported, self.of_responses);
         if usage != self.usage {
             self.usage = usage;
             changes.push(EngineEvent::Usage(usage));
@@ -110,6 +149,7 @@ impl Tally {
             LineEvent::Window(window) => changes.push(EngineEvent::Windows(vec![window])),
             LineEvent::Began => (self.ended, self.open) = (None, true),
             LineEvent::Answered => self.answered = true,
+            LineEvent::Acted => (self.answered, self.acted) = (true, true),
             LineEvent::Message { id, tokens } => {
                 let known = self.messages.entry(id).or_default();
                 *known = known.at_least(tokens);
@@ -121,10 +161,24 @@ impl Tally {
                     steps.cost = Some(steps.cost.unwrap_or_default() + more);
                 }
             }
+            LineEvent::Response { id, model, tokens } => {
+                self.answered = true;
+                let (known_model, known) = self.responses.entry(id).or_default();
+                *known_model = model.or(known_model.take());
+                if tokens.sum() > known.sum() {
+                    *known = tokens;
+                }
+            }
+            LineEvent::SessionBefore(tokens) => {
+                self.session_before.get_or_insert(tokens);
+            }
+            LineEvent::ResetsAt(seconds) => self.resets_at = self.resets_at.max(Some(seconds)),
             LineEvent::SessionTotal { tokens, usd } => {
+                self.session_total = Some(tokens).filter(|_| usd.is_none());
                 let model = self.model.clone();
                 let cost = usd.unwrap_or_else(|| self.priced(model.as_deref(), tokens, changes));
                 let before = self.contained_in(tokens);
+                self.answered |= tokens.sum() > 0;
                 // The messages so far are in it.
                 self.messages.clear();
                 self.open = false;
@@ -149,21 +203,28 @@ impl Tally {
                     total.tokens = total.tokens.saturating_add(tokens.sum());
                     total.cost = total.cost.map(|sum| sum + cost);
                 }
+                self.answered |= total.tokens > 0;
                 self.open = false;
                 self.total = Some(total);
             }
             LineEvent::Reply(text) => {
                 self.answered = true;
+                self.acted |= !text.is_empty();
                 self.reply = Some(text).filter(|text| !text.is_empty());
             }
             LineEvent::ReplyPart(text) => {
                 self.answered = true;
+                self.acted |= !text.is_empty();
                 self.reply.get_or_insert_default().push_str(&text);
             }
             LineEvent::Note(note) => changes.push(EngineEvent::Note(note)),
             LineEvent::Error(failure) => self.error = Some(failure),
-            LineEvent::ResetsAt(seconds) => self.resets_at = Some(seconds),
             LineEvent::Ended(how) => self.ended = Some(how),
+            LineEvent::Spoiled(failure) => self.spoiled = Some(failure),
+            LineEvent::Completed => {
+                let declined = || EngineFailure::lasting(FailReason::Refused, DECLINED);
+                self.ended = Some(if self.acted { Ok(()) } else { Err(declined()) });
+            }
             LineEvent::Idle => {
                 self.ended.get_or_insert(Ok(()));
             }
@@ -204,16 +265,42 @@ impl Tally {
         Usage { tokens: tokens.sum(), cost: Some(price.cost(tokens)) }
     }
 
+    /// Each answer at the price of its own model.
+    fn sum_of_responses(&mut self, changes: &mut Vec<EngineEvent>) -> Usage {
+        if self.responses.is_empty() {
+            return Usage::default();
+        }
+        let mut by_model: BTreeMap<Option<String>, Tokens> = BTreeMap::new();
+        for (model, tokens) in self.responses.values() {
+            let sum = by_model.entry(model.clone().or_else(|| self.model.clone())).or_default();
+            *sum = sum.plus(*tokens);
+        }
+        let mut usage = Usage { tokens: 0, cost: Some(Usd::ZERO) };
+        for (model, tokens) in by_model {
+            let cost = self.priced(model.as_deref(), tokens, changes);
+            usage.tokens = usage.tokens.saturating_add(tokens.sum());
+            usage.cost = usage.cost.map(|sum| sum + cost);
+        }
+        usage
+    }
+
+    /// How many answers of the model its session's file has named so far, and what they cost together.
+    pub(in super::super) fn responses(&self) -> (usize, Usage) {
+        (self.responses.len(), self.of_responses)
+    }
+
     pub(in super::super) const fn usage(&self) -> Usage {
         self.usage
     }
 
     /// Whether the usage covers a run that ended so: its sum was named and nothing came after, the engine counts as it
-    /// goes, or its account refused it before anything was answered.
+    /// goes, or it never had an answer. Like the answer that an engine was in the middle of, one that never came costs nothing
+    /// here.
     pub(in super::super) fn is_metered(&self, failure: Option<&EngineFailure>) -> bool {
-        let counted = !self.open || self.steps.is_some() || !self.messages.is_empty();
+        let counts = self.steps.is_some() || !self.messages.is_empty() || !self.responses.is_empty();
         let unanswered = !self.answered && self.ended != Some(Ok(()));
-        counted || (unanswered && (self.format.shows_answers() || failure.is_some_and(is_account_refusal)))
+        let is_known = self.understood || self.format.shows_answers();
+        !self.open || counts || (unanswered && (is_known || failure.is_some_and(is_account_refusal)))
     }
 
     pub(in super::super) fn session(&self) -> Option<&str> {
@@ -226,7 +313,7 @@ impl Tally {
 
     /// Whether the engine has reported success.
     pub(in super::super) const fn ended_well(&self) -> bool {
-        matches!(self.ended, Some(Ok(())))
+        self.spoiled.is_none() && matches!(self.ended, Some(Ok(())))
     }
 
     /// Whether the run came to nothing because the session to resume is not on this machine.
@@ -241,17 +328,20 @@ impl Tally {
 
     /// `stderr_tail` are the last lines of standard error.
     pub(in super::super) fn verdict(&self, exit: &Exit, stderr_tail: &str) -> Result<(), EngineFailure> {
-        self.cause(exit, stderr_tail).map_err(|failure| {
-            let opens = self.resets_at.filter(|_| failure.reason == FailReason::OutOfQuota);
-            let wait = opens.and_then(|at| {
-                (SystemTime::UNIX_EPOCH + Duration::from_secs(at)).duration_since(SystemTime::now()).ok()
-            });
-            EngineFailure { resets_in: failure.resets_in.or(wait), ..failure }
+        self.judged(exit, stderr_tail).map_err(|failure| match failure.reason {
+            FailReason::OutOfQuota => {
+                let resets_in = failure.resets_in.or_else(|| resets_in(self.resets_at?));
+                EngineFailure { resets_in, ..failure }
+            }
+            _ => failure,
         })
     }
 
-    fn cause(&self, exit: &Exit, stderr_tail: &str) -> Result<(), EngineFailure> {
+    fn judged(&self, exit: &Exit, stderr_tail: &str) -> Result<(), EngineFailure> {
         let by_status = exit.code.and_then(|code| self.format.exit_failure(code));
+        if let Some(failure) = &self.spoiled {
+            return Err(failure.clone());
+        }
         match &self.ended {
             Some(Ok(())) => Ok(()),
             Some(Err(failure)) if failure.reason == FailReason::Crash => {
@@ -285,6 +375,16 @@ fn unexplained(exit: &Exit, stderr_tail: &str) -> EngineFailure {
 
 fn with(what: &str, stderr_tail: &str) -> String {
     if stderr_tail.is_empty() { what.to_owned() } else { format!("{what}: {stderr_tail}") }
+}
+
+/// Nothing for a moment that is over.
+fn resets_in(unix_seconds: u64) -> Option<Duration> {
+    let at = UNIX_EPOCH.checked_add(Duration::from_secs(unix_seconds))?;
+    at.duration_since(SystemTime::now()).ok()
+}
+
+fn larger(one: Usage, other: Usage) -> Usage {
+    Usage { tokens: one.tokens.max(other.tokens), cost: one.cost.max(other.cost) }
 }
 
 /// Takes `before` off a sum, unless the sum cannot contain it: then the engine has begun to count anew.

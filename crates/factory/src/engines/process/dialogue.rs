@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 pub(in crate::engines) use super::lines::Line;
 use super::lines::Lines;
 use super::{
-    DRAIN, End, EngineFailure, EngineRequest, EventSink, Launch, Sandbox, Started, breach, exit_of,
-    spawn_with, tell_refused, watchdogs, wind_down,
+    DRAIN, End, EngineFailure, EngineRequest, EventSink, Launch, Sandbox, Started, Wound, breach, exit_of,
+    spawn_with, tell_refused, watchdogs, wind_down, wipe,
 };
 use crate::engines::engine::Stream;
 use giga_domain::exit::exit_words;
@@ -113,7 +113,9 @@ pub(in crate::engines) async fn converse<T, F: Future<Output = T>>(
     }
     let was_done = end.is_none();
     let started = Started { child, tree, guard };
-    let end = wind_down(started, end.unwrap_or(End::Stopped), request.watchdog.kill_grace).await;
+    let Wound { end, wiped } =
+        wind_down(started, end.unwrap_or(End::Stopped), request.watchdog.kill_grace).await;
+    wipe(wiped).await;
     drop(reading);
     let stderr_tail = tokio::time::timeout(DRAIN, &mut complaining.0).await;
     let stderr_tail = stderr_tail.ok().and_then(Result::ok).unwrap_or_default();

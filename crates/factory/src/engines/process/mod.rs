@@ -6,13 +6,14 @@
 
 mod dialogue;
 mod environment;
+mod journal;
 mod lines;
 mod output;
 mod probe;
 mod tree;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -26,17 +27,20 @@ use tokio::process::Child;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::engine::{EngineFailure, EngineOutcome, EngineReport, EngineRequest, Usage};
 use super::events::{Exit, Tally};
 use super::sink::EventSink;
 use crate::sandbox::{Enclosed, Guard, Sandbox, View};
 use crate::workspace::remove_folder;
-use output::OutputReader;
+use journal::Journal;
+use output::{OutputReader, WAITING_LINES};
 use tree::ProcessTree;
 
 pub(super) use dialogue::{Connection, Conversed, Cut, Line, converse};
 pub use environment::HostEnvironment;
+pub(super) use journal::JournalFiles;
 pub(super) use output::overrun;
 pub(super) use probe::{Probe, probe};
 pub use tree::{RUN_MARKER, kill_run};
@@ -55,6 +59,8 @@ pub(super) struct Launch {
     pub(super) stdin: Option<File>,
     /// What it is shown in a sandbox.
     pub(super) view: View,
+    /// The files of its home that say what it uses while it runs.
+    pub(super) journal: Option<JournalFiles>,
 }
 
 /// A report, and whether it failed only because the session to resume is not on this machine.
@@ -65,6 +71,13 @@ pub(super) struct Run {
 }
 
 #[derive(Debug)]
+/// What is left when nothing runs any more.
+struct Wound {
+    end: End,
+    /// A home that has to go.
+    wiped: Option<PathBuf>,
+}
+
 enum End {
     Exited(std::io::Result<ExitStatus>),
     Stopped,
@@ -82,6 +95,7 @@ pub(super) async fn run(
     if stop.is_cancelled() {
         return not_started(EngineOutcome::Stopped);
     }
+    let journal = launch.journal.and_then(|files| journal(files, &launch, sandbox, request));
     let Started { mut child, tree, mut guard } = match spawn(launch, sandbox) {
         Ok(started) => started,
         Err(failure) => return not_started(EngineOutcome::Failed(failure)),
@@ -93,13 +107,14 @@ pub(super) async fn run(
     let give_up = CancellationToken::new();
     let stdout = child.stdout.take().expect("standard output was piped by spawn");
     let stderr = child.stderr.take().expect("standard error was piped by spawn");
-    let reader = OutputReader::new(tally, sink, request.budget, alarm).run(
-        stdout,
-        stderr,
-        last_output,
-        give_up.clone(),
-    );
-    let mut reader = tokio::spawn(reader);
+    let reader = OutputReader::new(tally, sink, request.budget, alarm);
+    let lines = mpsc::channel(WAITING_LINES);
+    let over = CancellationToken::new();
+    let following =
+        journal.map(|journal| tokio::spawn(journal.follow(lines.0.clone(), reader.session(), over.clone())));
+    // It ends with this future, should that be dropped.
+    let _following = following.map(AbortOnDropHandle::new);
+    let mut reader = tokio::spawn(reader.run(stdout, stderr, last_output, give_up.clone(), lines, over));
 
     let end = tokio::select! {
         biased;
@@ -109,13 +124,15 @@ pub(super) async fn run(
         failure = watchdogs(request, quiet_since) => End::Cut(failure),
         failure = breach(guard.as_ref(), tree.leader()) => End::Cut(failure),
     };
-    let end = wind_down(Started { child, tree, guard }, end, request.watchdog.kill_grace).await;
+    let Wound { end, wiped } =
+        wind_down(Started { child, tree, guard }, end, request.watchdog.kill_grace).await;
     let reader = if let Ok(reader) = tokio::time::timeout(DRAIN, &mut reader).await {
         reader
     } else {
         give_up.cancel();
         reader.await
     };
+    wipe(wiped).await;
     match reader {
         Ok(reader) => conclude(end, reader, sandboxed).await,
         Err(panicked) => {
@@ -129,7 +146,7 @@ pub(super) async fn run(
 }
 
 /// Ends whatever still runs, and clears away what was made for it. Running out of memory is why it ended, where it did.
-async fn wind_down(started: Started, end: End, kill_grace: Duration) -> End {
+async fn wind_down(started: Started, end: End, kill_grace: Duration) -> Wound {
     let Started { mut child, mut tree, mut guard } = started;
     if !matches!(end, End::Exited(_)) {
         tree.terminate();
@@ -148,12 +165,16 @@ async fn wind_down(started: Started, end: End, kill_grace: Duration) -> End {
         (end, _) => end,
     };
     drop(guard);
-    if let Some(home) = wiped
+    Wound { end, wiped }
+}
+
+/// Only once nobody reads in it any more.
+async fn wipe(home: Option<PathBuf>) {
+    if let Some(home) = home
         && let Err(error) = remove_folder(home).await
     {
         tracing::warn!(%error, "the private home of a run with secrets could not be removed");
     }
-    end
 }
 
 async fn conclude(end: End, mut reader: OutputReader, sandboxed: bool) -> Run {
@@ -170,8 +191,9 @@ async fn conclude(end: End, mut reader: OutputReader, sandboxed: bool) -> Run {
             let (code, signal) = exit_of(status, sandboxed);
             let exit = Exit { code, text: exit_words(code, signal) };
             session_is_unknown = reader.tally.session_is_unknown(&stderr_tail);
-            match reader.tally.verdict(&exit, &stderr_tail) {
-                Ok(()) => {
+            match (reader.tally.verdict(&exit, &stderr_tail), reader.overspent.take()) {
+                (Ok(()), Some(overspent)) => EngineOutcome::Failed(overspent),
+                (Ok(()), None) => {
                     if !status.success() {
                         let note = format!("the engine reported success, then {}", exit.text);
                         reader.sink.note(&note).await;
@@ -182,7 +204,7 @@ async fn conclude(end: End, mut reader: OutputReader, sandboxed: bool) -> Run {
                     }
                     EngineOutcome::Succeeded
                 }
-                Err(failure) => EngineOutcome::Failed(failure),
+                (Err(failure), _) => EngineOutcome::Failed(failure),
             }
         }
     };
@@ -288,6 +310,23 @@ fn tell_refused(guard: Option<&mut Guard>, mut sink: EventSink) {
             }
         });
     }
+}
+
+/// In a sandbox the files are the job's own; without one they lie among everybody's.
+fn journal(
+    files: JournalFiles,
+    launch: &Launch,
+    sandbox: &Sandbox,
+    request: &EngineRequest,
+) -> Option<Journal> {
+    let resumed = request.resume.as_deref();
+    if sandbox.missing().is_none() {
+        let root = launch.view.kept.as_ref()?.join(files.folder).join(files.kept);
+        return Some(Journal::before_run(files, root, false, resumed));
+    }
+    let variable = |name: &str| launch.env.get(OsStr::new(name)).map(PathBuf::from);
+    let home = files.variable.and_then(variable).or_else(|| Some(variable("HOME")?.join(files.folder)))?;
+    Some(Journal::before_run(files, home.join(files.kept), true, resumed))
 }
 
 struct Started {

@@ -21,15 +21,30 @@ use crate::engines::sink::EventSink;
 /// Longest line that is read for its meaning.
 const LINE_BYTES: usize = 1024 * 1024;
 /// Lines buffered between the pipes and the reader; few, because one may be long.
-const WAITING_LINES: usize = 8;
+pub(super) const WAITING_LINES: usize = 8;
 /// Of standard error, kept to explain a failure.
 const STDERR_LINES: usize = 5;
 const STDERR_BYTES: usize = 400;
+
+/// Where a line comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Printed(Stream),
+    /// The file in which the program keeps its session.
+    Journal,
+    /// Nothing more is printed to one of the two streams.
+    Ended,
+}
 
 pub(super) struct OutputReader {
     pub(super) tally: Tally,
     pub(super) sink: EventSink,
     pub(super) budget: BudgetCaps,
+    /// The cap was passed, and the model was asked for another answer all the same.
+    pub(super) overspent: Option<EngineFailure>,
+    /// How many answers the session's file had named when the cap was passed.
+    passed_at: Option<usize>,
+    session: watch::Sender<Option<String>>,
     stderr_tail: VecDeque<String>,
     alarm: mpsc::Sender<EngineFailure>,
 }
@@ -41,18 +56,34 @@ impl OutputReader {
         budget: BudgetCaps,
         alarm: mpsc::Sender<EngineFailure>,
     ) -> Self {
-        Self { tally, sink, budget, stderr_tail: VecDeque::new(), alarm }
+        Self {
+            tally,
+            sink,
+            budget,
+            overspent: None,
+            passed_at: None,
+            session: watch::Sender::new(None),
+            stderr_tail: VecDeque::new(),
+            alarm,
+        }
     }
 
-    /// Until both streams have ended, or `give_up`.
+    /// The name of the session, once the program has told it.
+    pub(super) fn session(&self) -> watch::Receiver<Option<String>> {
+        self.session.subscribe()
+    }
+
+    /// Until both streams and the journal have ended, or `give_up`.
     pub(super) async fn run(
         mut self,
         stdout: impl AsyncRead + Unpin + Send + 'static,
         stderr: impl AsyncRead + Unpin + Send + 'static,
         last_output: watch::Sender<Instant>,
         give_up: CancellationToken,
+        (lines, mut incoming): (mpsc::Sender<(Source, Line)>, mpsc::Receiver<(Source, Line)>),
+        journal_may_end: CancellationToken,
     ) -> Self {
-        let (lines, mut incoming) = mpsc::channel(WAITING_LINES);
+        let mut open_streams = 2;
         // The readers end with this set, also when a pipe is held open by someone who slipped away.
         let mut readers = JoinSet::new();
         readers.spawn(read(Stream::Stdout, stdout, lines.clone(), last_output.clone()));
@@ -63,7 +94,19 @@ impl OutputReader {
                 () = give_up.cancelled() => None,
             };
             match next {
-                Some((stream, line)) => self.line(stream, line).await,
+                Some((Source::Printed(stream), line)) => self.line(stream, line).await,
+                // What was printed is known by now, the session's name too: the journal is looked at once more.
+                Some((Source::Ended, _)) => {
+                    open_streams -= 1;
+                    if open_streams == 0 {
+                        journal_may_end.cancel();
+                    }
+                }
+                Some((Source::Journal, line)) => {
+                    let changes = self.tally.journal_line(&line.text);
+                    self.count_answers_past_the_cap();
+                    self.pass_on(changes).await;
+                }
                 None => return self,
             }
         }
@@ -77,9 +120,18 @@ impl OutputReader {
             self.remember(&line.text);
             return;
         }
-        for event in self.tally.line(&line.text) {
-            if let EngineEvent::Usage(usage) = &event {
-                self.guard_budget(*usage);
+        let changes = self.tally.line(&line.text);
+        self.pass_on(changes).await;
+    }
+
+    async fn pass_on(&mut self, changes: Vec<EngineEvent>) {
+        for event in changes {
+            match &event {
+                EngineEvent::Usage(usage) => self.guard_budget(*usage),
+                EngineEvent::Session { id, .. } => {
+                    self.session.send_replace(Some(id.clone()));
+                }
+                _ => {}
             }
             self.sink.event(event).await;
         }
@@ -101,6 +153,15 @@ impl OutputReader {
     /// The last lines of standard error.
     pub(super) fn stderr_tail(&self) -> String {
         self.stderr_tail.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
+    }
+
+    /// The answer that passes a cap is paid for. One more is too much, also of a program that was done before anybody looked.
+    fn count_answers_past_the_cap(&mut self) {
+        let (count, usage) = self.tally.responses();
+        let Some(overrun) = overrun(usage, &self.budget) else { return };
+        if count > *self.passed_at.get_or_insert(count) {
+            self.overspent = Some(EngineFailure::lasting(FailReason::BudgetExceeded, overrun));
+        }
     }
 
     fn guard_budget(&self, usage: Usage) {
@@ -129,7 +190,7 @@ pub(in crate::engines) fn overrun(usage: Usage, budget: &BudgetCaps) -> Option<S
 async fn read(
     which: Stream,
     stream: impl AsyncRead + Unpin,
-    to: mpsc::Sender<(Stream, Line)>,
+    to: mpsc::Sender<(Source, Line)>,
     last_output: watch::Sender<Instant>,
 ) {
     let mut lines = Lines::new(stream, LINE_BYTES);
@@ -137,8 +198,10 @@ async fn read(
         last_output.send_replace(Instant::now());
     };
     while let Some(line) = lines.next(alive).await {
-        if to.send((which, line)).await.is_err() {
+        if to.send((Source::Printed(which), line)).await.is_err() {
             return;
         }
     }
+    // Whoever listened may be gone.
+    let _ = to.send((Source::Ended, Line { text: String::new(), lost: 0 })).await;
 }

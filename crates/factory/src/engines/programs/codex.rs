@@ -1,4 +1,6 @@
-//! Codex. Its own sandbox lets it write in the work tree and nowhere else.
+//! Codex. It has a sandbox of its own, which cannot be set up inside ours (seen with 0.169: every command fails in it), and
+//! ours is the narrower one: so it does without where there is one. Where there is none, its own lets it write in the work tree
+//! and in a folder for temporary files that goes with the run, and not in `/tmp`, which it would share with everybody.
 //!
 //! It would mark a folder that it may write as trusted, obey the settings in it, and leave that mark behind. In one that is
 //! not trusted it reads no AGENTS.md either.
@@ -6,6 +8,7 @@
 //! The sandbox and the folder are options of `exec` and must stand before `resume`, which does not take them.
 
 mod events;
+mod settings;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,7 +19,7 @@ use super::{Call, Cli, SignIn, arguments};
 use crate::engines::config::ProgramConfig;
 use crate::engines::engine::EngineFailure;
 use crate::engines::events::LineEvent;
-use crate::engines::process::Probe;
+use crate::engines::process::{HostEnvironment, JournalFiles, Probe};
 use crate::sandbox::HomeFile;
 
 pub(super) struct Codex;
@@ -48,8 +51,14 @@ impl Cli for Codex {
     }
 
     fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
-        let mut args = arguments(["exec", "--json", "--skip-git-repo-check", "-s", "workspace-write", "-C"]);
-        args.push(call.request.dir.clone().into());
+        let mut args = arguments(["exec", "--json", "--skip-git-repo-check"]);
+        if call.sandboxed {
+            args.extend(arguments(["-s", "danger-full-access"]));
+        } else {
+            args.extend(arguments(["-s", "workspace-write"]));
+            args.extend(own_temporary_folder(call.scratch)?);
+        }
+        args.extend(["-C".into(), call.request.dir.clone().into()]);
         if !call.obeys_repository {
             args.extend(["-c".into(), untrusted(&call.request.dir)]);
         }
@@ -65,11 +74,16 @@ impl Cli for Codex {
     }
 
     fn sign_in(&self) -> SignIn {
-        SignIn::Ask {
+        SignIn::LookThenAsk {
+            is_signed_in_by_settings: |host| settings::Settings::of(host).is_signed_in(host),
             args: arguments(["login", "status"]),
             is_signed_in: |answer: &Probe| answer.succeeded,
-            remedy: "run `codex login`, or `codex login --with-api-key`".to_owned(),
+            remedy: "run `codex login`, or set CODEX_API_KEY for the factory".to_owned(),
         }
+    }
+
+    fn address_in_settings(&self, host: &HostEnvironment) -> Option<String> {
+        settings::Settings::of(host).address
     }
 
     fn how_to_install(&self) -> &'static str {
@@ -79,6 +93,37 @@ impl Cli for Codex {
     fn read(&self, event: &Value) -> Vec<LineEvent> {
         events::read(event)
     }
+
+    /// `sessions/2026/11/18/rollout-<time>-<session>.jsonl`
+    fn journal(&self) -> Option<JournalFiles> {
+        Some(JournalFiles {
+            folder: ".codex",
+            variable: Some("CODEX_HOME"),
+            kept: "sessions",
+            depth: 3,
+            prefix: "rollout-",
+            named_by: 36,
+        })
+    }
+
+    fn read_journal(&self, entry: &Value) -> Vec<LineEvent> {
+        events::read_journal(entry)
+    }
+}
+
+fn own_temporary_folder(scratch: &Path) -> Result<Vec<OsString>, EngineFailure> {
+    let folder = scratch.join("tmp");
+    std::fs::create_dir_all(&folder).map_err(|error| super::no_scratch(&error))?;
+    // A string of JSON is one of TOML.
+    let name = Value::from(folder.to_string_lossy().into_owned());
+    let writable =
+        "sandbox_workspace_write={exclude_slash_tmp=true,exclude_tmpdir_env_var=true,writable_roots=[";
+    Ok(vec![
+        "-c".into(),
+        format!("{writable}{name}]}}").into(),
+        "-c".into(),
+        format!("shell_environment_policy.set={{TMPDIR={name}}}").into(),
+    ])
 }
 
 /// By the folder's name as it was given and as the system has it.

@@ -15,7 +15,7 @@ use super::{Call, Cli, SignIn, arguments};
 use crate::engines::config::ProgramConfig;
 use crate::engines::engine::EngineFailure;
 use crate::engines::events::LineEvent;
-use crate::engines::process::HostEnvironment;
+use crate::engines::process::{HostEnvironment, JournalFiles};
 use crate::sandbox::HomeFile;
 
 const KEYS: [&str; 3] = ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"];
@@ -102,13 +102,95 @@ impl Cli for Gemini {
         events::read(event)
     }
 
+    /// `tmp/<project>/chats/session-<time>-<beginning of the session>.jsonl`
+    fn journal(&self) -> Option<JournalFiles> {
+        Some(JournalFiles {
+            folder: ".gemini",
+            variable: None,
+            kept: "tmp",
+            depth: 2,
+            prefix: "session-",
+            named_by: 8,
+        })
+    }
+
+    fn read_journal(&self, entry: &Value) -> Vec<LineEvent> {
+        events::read_journal(entry)
+    }
+
     fn exit_failure(&self, code: i32) -> Option<EngineFailure> {
         events::exit_failure(code)
     }
 }
 
-fn is_signed_in(host: &HostEnvironment) -> bool {
-    let by_key = KEYS.iter().any(|name| host.get(name).is_some());
-    let by_browser = host.get("HOME").map(|home| Path::new(home).join(".gemini/oauth_creds.json"));
-    by_key || by_browser.is_some_and(|file| file.is_file())
+/// As 0.61 goes about it: by what its settings select, otherwise by its variables. A key that it would not use is none.
+fn is_signed_in(host: &HostEnvironment) -> Result<(), String> {
+    let home = host.get("HOME").map(|home| Path::new(home).join(".gemini"));
+    let read = |name: &str| std::fs::read_to_string(home.as_ref()?.join(name)).ok();
+    let settings: Value =
+        read("settings.json").and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let selected = settings.pointer("/security/auth/selectedType").and_then(Value::as_str);
+    let is_set = |name: &str| host.get(name).is_some();
+    let is_true = |name: &str| host.get(name).is_some_and(|value| value == "true");
+    let by_variables = if is_true("GOOGLE_GENAI_USE_VERTEXAI") {
+        Some("vertex-ai")
+    } else if is_set(ADDRESSES[0]) {
+        Some("gateway")
+    } else if is_set(KEYS[0]) {
+        Some("gemini-api-key")
+    } else {
+        None
+    };
+    let missing = |what: &str| Err(what.to_owned());
+    match selected.or(by_variables) {
+        Some("gemini-api-key") if is_set(KEYS[0]) => Ok(()),
+        Some("gemini-api-key") => {
+            missing("its settings ask for GEMINI_API_KEY, which is not set for the factory")
+        }
+        Some("vertex-ai") if is_set(KEYS[1]) => Ok(()),
+        Some("vertex-ai") if is_set("GOOGLE_CLOUD_PROJECT") && is_set("GOOGLE_CLOUD_LOCATION") => Ok(()),
+        Some("vertex-ai") => {
+            missing("Vertex AI takes GOOGLE_API_KEY, or GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION")
+        }
+        Some("oauth-personal") if home.is_some_and(|home| home.join("oauth_creds.json").is_file()) => Ok(()),
+        Some("oauth-personal") => missing("its settings ask for a Google account, and nobody signed in"),
+        Some("gateway") => missing(
+            "with GOOGLE_GEMINI_BASE_URL it wants `security.auth.selectedType` in ~/.gemini/settings.json",
+        ),
+        Some("compute-default-credentials") => Ok(()),
+        Some(other) => Err(format!("it does not know the sign-in `{other}` that its settings select")),
+        None if is_set(KEYS[1]) => {
+            missing("it takes GOOGLE_API_KEY only with GOOGLE_GENAI_USE_VERTEXAI=true")
+        }
+        None => missing("nothing says which account to use"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(settings: Option<&str>, variables: &[(&str, &str)]) -> Result<(), String> {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join(".gemini")).unwrap();
+        if let Some(settings) = settings {
+            std::fs::write(home.path().join(".gemini/settings.json"), settings).unwrap();
+        }
+        let home = home.path().display().to_string();
+        is_signed_in(&variables.iter().copied().chain([("HOME", home.as_str())]).collect())
+    }
+
+    #[test]
+    fn only_what_the_program_takes_signs_in() {
+        const BY_KEY: &str = r#"{"security":{"auth":{"selectedType":"gemini-api-key"}}}"#;
+        assert_eq!(found(None, &[("GEMINI_API_KEY", "k")]), Ok(()));
+        assert!(found(None, &[("GOOGLE_API_KEY", "k")]).unwrap_err().contains("USE_VERTEXAI"));
+        assert_eq!(found(None, &[("GOOGLE_API_KEY", "k"), ("GOOGLE_GENAI_USE_VERTEXAI", "true")]), Ok(()));
+        assert!(found(None, &[("GOOGLE_APPLICATION_CREDENTIALS", "/x")]).is_err());
+        assert!(found(Some(BY_KEY), &[]).is_err());
+        let gateway = [("GEMINI_API_KEY", "k"), ("GOOGLE_GEMINI_BASE_URL", "http://x")];
+        assert!(found(None, &gateway).unwrap_err().contains("selectedType"));
+        assert_eq!(found(Some(BY_KEY), &gateway), Ok(()));
+        assert!(found(Some(r#"{"security":{"auth":{"selectedType":"oauth-personal"}}}"#), &[]).is_err());
+    }
 }

@@ -39,10 +39,10 @@ use super::engine::{
     Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, JobSecret,
     Preflight, Secret, Usage,
 };
-use super::events::{LineEvent, Tally};
+use super::events::{LineEvent, Tally, Transcript};
 use super::login::{self, Login};
 use super::prices::PriceTable;
-use super::process::{self, HostEnvironment, Launch, Run};
+use super::process::{self, HostEnvironment, JournalFiles, Launch, Run};
 use super::sink::EventSink;
 use super::tool_server::{self, Offer, ToolServer};
 use crate::sandbox::{HomeFile, HomeFolder, HostRule, Sandbox, View, host_of};
@@ -72,6 +72,16 @@ impl Program {
     /// As in `engine:<name>`, and in the settings.
     pub const fn as_str(self) -> &'static str {
         self.into_str()
+    }
+
+    /// The versions that the matrix of docs/engines.md was made with.
+    pub const fn proven(self) -> &'static [&'static str] {
+        match self {
+            Self::Claude => &["2.1.326"],
+            Self::Codex => &["0.169.0"],
+            Self::Opencode => &["1.18.33"],
+            Self::Gemini => &["0.61.0"],
+        }
     }
 
     pub(super) fn words() -> String {
@@ -104,9 +114,19 @@ pub(super) trait Cli: Sync {
     /// Hosts that it does not work without.
     fn hosts(&self) -> &[&'static str];
 
+    /// The vendor's server, for an engine that has one vendor.
+    fn main_host(&self) -> Option<&'static str> {
+        self.hosts().first().copied()
+    }
+
     /// Those of its variables that hold the address of another server to use.
     fn address_variables(&self) -> &[&'static str] {
         &[]
+    }
+
+    /// The same from its settings in the operator's home.
+    fn address_in_settings(&self, _host: &HostEnvironment) -> Option<String> {
+        None
     }
 
     fn reads(&self) -> Reads {
@@ -131,6 +151,16 @@ pub(super) trait Cli: Sync {
 
     /// What an event of its output says.
     fn read(&self, event: &Value) -> Vec<LineEvent>;
+
+    /// Where it keeps its session while it runs, if its output says only at the end what it used.
+    fn journal(&self) -> Option<JournalFiles> {
+        None
+    }
+
+    /// What a line of such a file says.
+    fn read_journal(&self, _entry: &Value) -> Vec<LineEvent> {
+        Vec::new()
+    }
 
     /// Whether an event is one of a flood that only says how far an answer is: read, and not kept in the log.
     fn is_progress(&self, _event: &Value) -> bool {
@@ -198,6 +228,14 @@ impl Recipe for Configured {
         self.program.cli().address_variables()
     }
 
+    fn main_host(&self) -> Option<&'static str> {
+        self.program.cli().main_host()
+    }
+
+    fn address_in_settings(&self, host: &HostEnvironment) -> Option<String> {
+        self.program.cli().address_in_settings(host)
+    }
+
     fn reads(&self) -> Reads {
         self.program.cli().reads()
     }
@@ -234,6 +272,10 @@ impl Recipe for Configured {
 
     fn how_to_install(&self) -> String {
         self.program.cli().how_to_install().to_owned()
+    }
+
+    fn journal(&self) -> Option<JournalFiles> {
+        self.program.cli().journal()
     }
 }
 
@@ -276,9 +318,19 @@ pub(super) trait Recipe: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// The vendor's server, for an engine that has one vendor.
+    fn main_host(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Those of its variables that hold the address of another server to use.
     fn address_variables(&self) -> &[&'static str] {
         &[]
+    }
+
+    /// The same from its settings in the operator's home.
+    fn address_in_settings(&self, _host: &HostEnvironment) -> Option<String> {
+        None
     }
 
     fn reads(&self) -> Reads {
@@ -332,6 +384,11 @@ pub(super) trait Recipe: fmt::Debug + Send + Sync {
     fn acp(&self) -> Option<&AcpConfig> {
         None
     }
+
+    /// Where it keeps its session while it runs, if its output says only at the end what it used.
+    fn journal(&self) -> Option<JournalFiles> {
+        None
+    }
 }
 
 /// How a program is given its persona and the review comments.
@@ -356,6 +413,8 @@ pub(super) struct Call<'a> {
     pub(super) prompt_file: &'a Path,
     /// Whether what the repository sets for the program counts: hooks, servers, allowed commands.
     pub(super) obeys_repository: bool,
+    /// Whether it runs in a sandbox of ours.
+    pub(super) sandboxed: bool,
     /// A private folder outside of the work tree that lives as long as the run.
     pub(super) scratch: &'a Path,
 }
@@ -382,6 +441,15 @@ impl Engine for ProgramEngine {
 
     fn model(&self) -> Option<&str> {
         self.recipe.model()
+    }
+
+    fn transcript(&self) -> Option<Transcript> {
+        Transcript::of(self.recipe.format())
+    }
+
+    fn server(&self) -> Option<(String, u16)> {
+        let vendors = || Some((self.recipe.main_host()?.to_owned(), 443));
+        addresses(self.recipe.as_ref(), &self.host).into_iter().next().or_else(vendors)
     }
 
     async fn preflight(&self) -> Preflight {
@@ -475,6 +543,7 @@ impl ProgramEngine {
             persona_file: persona.as_ref().map(|_| persona_file.as_path()),
             prompt_file: &prompt_file,
             obeys_repository: self.obeys_repository,
+            sandboxed: self.sandbox.missing().is_none(),
             scratch,
         };
         let mut env = self.environment(request);
@@ -512,7 +581,8 @@ impl ProgramEngine {
         if let Some(home) = &request.home {
             view.home.clone_from(home);
         }
-        Ok(Launch { program, args, env, dir: request.dir.clone(), stdin, view })
+        let journal = self.recipe.journal();
+        Ok(Launch { program, args, env, dir: request.dir.clone(), stdin, view, journal })
     }
 
     /// Persona and instructions, where they go apart, and the text of the prompt.
@@ -592,12 +662,17 @@ fn view(recipe: &dyn Recipe, host: &HostEnvironment, folder: &Path) -> View {
 }
 
 fn hosts(recipe: &dyn Recipe, host: &HostEnvironment) -> Vec<HostRule> {
-    let addresses = recipe.address_variables().iter().filter_map(|name| host.get(name)?.to_str());
-    let addressed = addresses.filter_map(|url| {
-        let (name, port) = host_of(url)?;
-        format!("{name}:{port}").parse().ok()
-    });
+    let addressed = addresses(recipe, host);
+    let addressed = addressed.iter().filter_map(|(name, port)| format!("{name}:{port}").parse().ok());
     recipe.hosts().into_iter().chain(addressed).collect()
+}
+
+/// Servers that are used instead of the vendor's.
+fn addresses(recipe: &dyn Recipe, host: &HostEnvironment) -> Vec<(String, u16)> {
+    let by_variable = recipe.address_variables().iter().filter_map(|name| host.get(name)?.to_str());
+    let by_variable = by_variable.map(str::to_owned);
+    let urls = recipe.address_in_settings(host).into_iter().chain(by_variable);
+    urls.filter_map(|url| host_of(&url).map(|(name, port)| (name.to_owned(), port))).collect()
 }
 
 fn failed(failure: EngineFailure) -> Run {

@@ -62,6 +62,11 @@ impl Cli for Opencode {
         ]
     }
 
+    /// It serves many providers.
+    fn main_host(&self) -> Option<&'static str> {
+        None
+    }
+
     fn shut_variables(&self) -> &[(&'static str, &'static str)] {
         &[("OPENCODE_DISABLE_PROJECT_CONFIG", "1")]
     }

@@ -16,13 +16,27 @@ use crate::engines::process::{HostEnvironment, Launch, Probe, probe};
 use crate::sandbox::Sandbox;
 
 /// For one question; node programs take seconds to start on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How a program's account is checked.
 pub(in crate::engines) enum SignIn {
     Unneeded,
-    Ask { args: Vec<OsString>, is_signed_in: fn(&Probe) -> bool, remedy: String },
-    Look { is_signed_in: fn(&HostEnvironment) -> bool, remedy: String },
+    Ask {
+        args: Vec<OsString>,
+        is_signed_in: fn(&Probe) -> bool,
+        remedy: String,
+    },
+    Look {
+        is_signed_in: fn(&HostEnvironment) -> Result<(), String>,
+        remedy: String,
+    },
+    /// What the program's answer does not know of comes first.
+    LookThenAsk {
+        is_signed_in_by_settings: fn(&HostEnvironment) -> Option<Result<(), String>>,
+        args: Vec<OsString>,
+        is_signed_in: fn(&Probe) -> bool,
+        remedy: String,
+    },
 }
 
 /// In the sandbox that a run would get: what is there for the operator may not be there for a job.
@@ -53,13 +67,37 @@ pub(super) async fn preflight(recipe: &dyn Recipe, host: &HostEnvironment, sandb
     };
     match recipe.sign_in() {
         SignIn::Unneeded => Preflight::Ready { version },
-        SignIn::Look { is_signed_in, .. } if is_signed_in(host) => Preflight::Ready { version },
-        SignIn::Look { remedy, .. } => Preflight::NotSignedIn { remedy },
-        SignIn::Ask { args, is_signed_in, remedy } => match ask(args).await {
-            Ok(answer) if is_signed_in(&answer) => Preflight::Ready { version },
-            Ok(_) => Preflight::NotSignedIn { remedy },
-            Err(detail) => broken(recipe, &detail),
-        },
+        SignIn::Look { is_signed_in, remedy } => looked(is_signed_in(host), version, &remedy),
+        SignIn::LookThenAsk { is_signed_in_by_settings, args, is_signed_in, remedy } => {
+            match is_signed_in_by_settings(host) {
+                Some(found) => looked(found, version, &remedy),
+                None => asked(ask(args).await, is_signed_in, version, remedy, recipe),
+            }
+        }
+        SignIn::Ask { args, is_signed_in, remedy } => {
+            asked(ask(args).await, is_signed_in, version, remedy, recipe)
+        }
+    }
+}
+
+fn looked(found: Result<(), String>, version: Option<String>, remedy: &str) -> Preflight {
+    match found {
+        Ok(()) => Preflight::Ready { version },
+        Err(why) => Preflight::NotSignedIn { remedy: format!("{why}; {remedy}") },
+    }
+}
+
+fn asked(
+    answer: Result<Probe, String>,
+    is_signed_in: fn(&Probe) -> bool,
+    version: Option<String>,
+    remedy: String,
+    recipe: &dyn Recipe,
+) -> Preflight {
+    match answer {
+        Ok(answer) if is_signed_in(&answer) => Preflight::Ready { version },
+        Ok(_) => Preflight::NotSignedIn { remedy },
+        Err(detail) => broken(recipe, &detail),
     }
 }
 
@@ -92,7 +130,7 @@ fn question(
     let mut env = host.for_engine(recipe.variables(), &[]);
     env.extend(recipe.fixed_variables().into_iter().map(|(name, value)| (name.into(), value.into())));
     let view = view(recipe, host, folder.path());
-    Ok((Launch { program: program.to_owned(), args, env, dir, stdin: None, view }, folder))
+    Ok((Launch { program: program.to_owned(), args, env, dir, stdin: None, view, journal: None }, folder))
 }
 
 fn broken(recipe: &dyn Recipe, detail: &str) -> Preflight {

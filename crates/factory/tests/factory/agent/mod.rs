@@ -25,3 +25,4 @@ pub(crate) mod shipping;
 pub(crate) mod spend;
 mod streams;
 mod unmetered;
+mod unwell;

@@ -119,6 +119,7 @@ impl Scene {
                     seat_limit: count,
                     load: 0.0,
                     health: Health::Ok,
+                    health_reason: None,
                     can_clone: false,
                     clones: Vec::new(),
                     instance: None,

@@ -17,7 +17,8 @@ const CAP: &str = "engine: metered\nbudget: {usd: 2}";
 
 /// An engine that names its sum at its end, as Codex does, and does not get there.
 fn unmetered(world: &World, factory: &str, then: &str) -> AgentConfig {
-    let begin = r#"echo '{"type":"turn.started"}'; echo waiting >&2"#;
+    let answer = r#"{"type":"item.completed","item":{"type":"command_execution"}}"#;
+    let begin = format!(r#"echo '{{"type":"turn.started"}}'; echo '{answer}'; echo waiting >&2"#);
     speaking(world, factory, EventFormat::Program(Program::Codex), &format!("{begin}\n{then}"))
 }
 
@@ -30,7 +31,7 @@ fn waits_at(world: &World, gate: &str) -> String {
 }
 
 async fn assumed(world: &World, job: &str) {
-    assert_eq!(charges(world, job).await, [(2_000_000, 0, ChargeHow::Measured)]);
+    assert_eq!(charges(world, job).await, [(2_000_000, 0, ChargeHow::Assumed)], "and the ledger says so");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -64,6 +65,24 @@ async fn a_run_that_dies_before_it_reports_its_usage_pays_what_was_reserved() {
     let job = world.ask("dies", &format!("{CAP}\nretry: {{max: 0}}")).await;
     world.until(&job, |job| job.failure.is_some()).await;
     assumed(&world, &job).await;
+    factory.drain().await;
+}
+
+/// Nothing is known to be used, and nothing is charged at each retry.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_never_answers_costs_nothing() {
+    let world = World::start().await;
+    let silent = speaking(
+        &world,
+        "a",
+        EventFormat::Program(Program::Codex),
+        r#"echo '{"type":"turn.started"}'; exit 3"#,
+    );
+    let factory = Factory::start(silent);
+    let job = world.ask("silent", &format!("{CAP}\nretry: {{max: 0}}")).await;
+    world.until(&job, |job| job.failure.is_some()).await;
+    let paid: i64 = charges(&world, &job).await.iter().map(|(usd, ..)| usd).sum();
+    assert_eq!(paid, 0);
     factory.drain().await;
 }
 

@@ -121,11 +121,23 @@ async fn instructions_of_the_repository() {
 
 #[tokio::test]
 async fn codex() {
-    let fixed = ["exec", "--json", "--skip-git-repo-check", "-s", "workspace-write", "-C", "DIR"];
-    let untrusted = ["-c", "projects={\"DIR\"={trust_level=\"untrusted\"}}"];
-    let fresh = argv("codex", |bench| bench).await;
+    let fixed = ["exec", "--json", "--skip-git-repo-check", "-s", "workspace-write"];
+    let untrusted = ["-C", "DIR", "-c", "projects={\"DIR\"={trust_level=\"untrusted\"}}"];
+    // Without a sandbox of ours it keeps out of /tmp, which is everybody's.
+    let own_folder = |argv: &mut Vec<String>| {
+        let own: Vec<String> = argv.drain(fixed.len()..fixed.len() + 4).collect();
+        assert_eq!((own[0].as_str(), own[2].as_str()), ("-c", "-c"));
+        let (writable, temporary) = (&own[1], &own[3]);
+        assert!(writable.starts_with("sandbox_workspace_write={exclude_slash_tmp=true,"), "{writable}");
+        let folder =
+            temporary.trim_start_matches("shell_environment_policy.set={TMPDIR=").trim_end_matches('}');
+        assert!(folder.ends_with("/tmp\"") && writable.contains(folder), "{temporary}");
+    };
+    let mut fresh = argv("codex", |bench| bench).await;
+    own_folder(&mut fresh);
     assert_eq!(fresh, [&fixed[..], &untrusted, &["--", "-"]].concat());
-    let again = argv("codex", |bench| configured(resumed(bench))).await;
+    let mut again = argv("codex", |bench| configured(resumed(bench))).await;
+    own_folder(&mut again);
     let rest = ["-m", "big", "--extra", "resume", "--", "ses-1", "-"];
     assert_eq!(again, [&fixed[..], &untrusted, &rest].concat());
 }
@@ -151,8 +163,8 @@ async fn settings_of_the_repository_are_obeyed_on_demand() {
     let obeyed = |bench: Bench| bench.configured(|config| config.repository_settings = true);
     for program in Program::ALL {
         let argv = argv(program.as_str(), obeyed).await;
-        for word in ["--setting-sources", "--strict-mcp-config", "-c"] {
-            assert!(!argv.contains(&word.to_owned()), "{argv:?}");
+        for word in ["--setting-sources", "--strict-mcp-config", "projects="] {
+            assert!(!argv.iter().any(|argument| argument.starts_with(word)), "{argv:?}");
         }
     }
     let environment = async |engine: &str, change: fn(Bench) -> Bench| {

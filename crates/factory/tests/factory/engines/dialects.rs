@@ -1,6 +1,10 @@
 //! What the event streams of each engine mean. The samples follow the formats that the engines document.
 
-use giga_domain::FailReason::{BudgetExceeded, Crash, Infrastructure, NoEngine, OutOfQuota, SignedOut};
+use std::time::Duration;
+
+use giga_domain::FailReason::{
+    BudgetExceeded, ContextTooLong, Crash, Infrastructure, NoEngine, OutOfQuota, Refused, SignedOut,
+};
 use giga_domain::Usd;
 use giga_factory::engines::{EngineEvent, Price, Program, Usage};
 
@@ -173,11 +177,50 @@ async fn an_unknown_model_is_priced_dear_and_said_so() {
 
 #[tokio::test]
 async fn codex_fails() {
-    run("codex", "codex-signed-out", "exit 1").await.failed(SignedOut, true);
-    run("codex", "codex-rate-limit", "exit 1").await.failed(Infrastructure, true);
+    for (sample, reason, retryable) in [
+        ("codex-signed-out", SignedOut, true),
+        ("codex-rate-limit", Infrastructure, true),
+        ("codex-overloaded", Infrastructure, true),
+        ("codex-lost", Infrastructure, true),
+        ("codex-quota", OutOfQuota, true),
+        ("codex-context", ContextTooLong, false),
+    ] {
+        let ran = run("codex", sample, "exit 1").await;
+        ran.failed(reason, retryable);
+        assert!(ran.report.metered && ran.report.usage == Usage::default(), "{sample}: {:?}", ran.report);
+    }
     run("codex", "codex-cut-off", "exit 0").await.failed(Crash, true);
     let ran = Bench::new("codex", &["complain Not logged in", "exit 1"]).run().await;
     ran.failed(SignedOut, true);
+}
+
+/// It ends with exit 0 and says that all is well.
+#[tokio::test]
+async fn a_model_that_declines_has_not_succeeded() {
+    let ran = run("codex", "codex-refusal", "exit 0").await;
+    ran.failed(Refused, false);
+    assert_eq!(ran.report.usage.tokens, 1_050, "an answer that says nothing costs what it costs");
+    let ran = run("gemini", "gemini-refusal", "exit 0").await;
+    ran.failed(Refused, false);
+    assert!(ran.failure().detail.contains("blocked due to safety"), "{:?}", ran.failure());
+}
+
+/// Codex prints the time of day in words; its session's file has the moment.
+#[tokio::test]
+async fn when_the_account_opens_again_is_in_the_sessions_file() {
+    let soon = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() + 3_600;
+    let recorded = std::fs::read_to_string(fixture("codex-quota-rollout")).unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("rollout");
+    std::fs::write(&file, recorded.replace("1794989105", &soon.to_string())).unwrap();
+    let id = "01a1ed79-324a-7082-a1af-0feac2557816";
+    let record = format!("record {} .codex/sessions/2026/11/18/rollout-{id}.jsonl", file.display());
+    let mut bench = Bench::new("codex", &[&record, &format!("emit {}", fixture("codex-quota")), "exit 1"]);
+    bench.host.push(("HOME".to_owned(), home.path().display().to_string()));
+    let ran = bench.run().await;
+    ran.failed(OutOfQuota, true);
+    let resets_in = ran.failure().resets_in.unwrap();
+    assert!(resets_in > Duration::from_mins(50) && resets_in <= Duration::from_mins(60), "{resets_in:?}");
 }
 
 #[tokio::test]
@@ -214,9 +257,19 @@ async fn gemini_succeeds() {
 #[tokio::test]
 async fn gemini_fails() {
     run("gemini", "gemini-error", "exit 54").await.failed(Infrastructure, true);
-    run("gemini", "gemini-quota", "exit 1").await.failed(OutOfQuota, true);
+    for (sample, reason, retryable) in [
+        ("gemini-quota", OutOfQuota, true),
+        ("gemini-daily-quota", OutOfQuota, true),
+        ("gemini-signed-out", SignedOut, true),
+        ("gemini-context", ContextTooLong, false),
+        ("gemini-lost", Infrastructure, true),
+        // It went in circles, and says success.
+        ("gemini-multi", Crash, true),
+    ] {
+        run("gemini", sample, "exit 1").await.failed(reason, retryable);
+    }
     for (status, reason, retryable) in [
-        (41, NoEngine, false),
+        (41, SignedOut, true),
         (42, Crash, false),
         (44, Infrastructure, false),
         (52, NoEngine, false),
@@ -285,14 +338,18 @@ async fn a_run_is_metered_where_its_figure_covers_it() {
     const MESSAGE: &str = r#"print {"type":"assistant","message":{"id":"m","usage":{"input_tokens":1}}}"#;
     const STEP: &str = r#"print {"type":"step_finish","part":{"reason":"tool-calls","cost":0.1}}"#;
     let cases: &[(&str, &[&str], bool)] = &[
-        ("codex", &[CODEX], false),
+        // The model never answered.
+        ("codex", &[CODEX], true),
+        ("codex", &[CODEX, ITEM], false),
         ("codex", &[CODEX, ITEM, SUM], true),
         ("codex", &[CODEX, SUM, CODEX], false),
         ("codex", &[CODEX, SIGNED_OUT, "exit 1"], true),
         ("codex", &[CODEX, ITEM, SIGNED_OUT, "exit 1"], false),
         ("codex", &[CODEX, BUSY, "exit 1"], true),
-        ("codex", &[CODEX, LOST, "exit 1"], false),
-        ("gemini", &[GEMINI], false),
+        ("codex", &[CODEX, LOST, "exit 1"], true),
+        ("codex", &[CODEX, ITEM, LOST, "exit 1"], false),
+        ("codex", &["print nothing that is known", "exit 1"], false),
+        ("gemini", &[GEMINI], true),
         ("gemini", &["exit 41"], true),
         ("claude", &[INIT], true),
         ("claude", &[INIT, BEGUN], false),
@@ -307,6 +364,8 @@ async fn a_run_is_metered_where_its_figure_covers_it() {
     }
     let ran = Bench::new("shell", &[]).with(|request| request.script = Some("exit 3".to_owned())).run().await;
     assert!(ran.report.metered, "a script has no account");
-    let ran = Bench::new("codex", &[CODEX, "print up", "hang"]).stop_at("up").await;
+    let ran = Bench::new("codex", &[CODEX, ITEM, "print up", "hang"]).stop_at("up").await;
     assert!(!ran.report.metered, "{:?}", ran.report);
+    let ran = Bench::new("codex", &[CODEX, "print up", "hang"]).stop_at("up").await;
+    assert!(ran.report.metered, "{:?}", ran.report);
 }

@@ -1,6 +1,7 @@
 //! Engines from outside: real processes that behave badly, recorded event streams, and a small Devin.
 
 mod argv;
+mod caps;
 mod devin;
 mod dialects;
 mod isolation;

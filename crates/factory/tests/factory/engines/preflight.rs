@@ -70,6 +70,9 @@ async fn gemini_is_signed_in_by_key_or_by_browser() {
     assert!(!bench.engine().preflight().await.is_ready());
     std::fs::create_dir(home.join(".gemini")).unwrap();
     std::fs::write(home.join(".gemini/oauth_creds.json"), "{}").unwrap();
+    assert!(!bench.engine().preflight().await.is_ready(), "nothing tells it to use that");
+    let settings = r#"{"security":{"auth":{"selectedType":"oauth-personal"}}}"#;
+    std::fs::write(home.join(".gemini/settings.json"), settings).unwrap();
     assert!(bench.engine().preflight().await.is_ready());
 }
 

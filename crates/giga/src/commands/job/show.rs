@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use giga_api::wire::{Failure, Job, JobResult, Lease, Run};
+use giga_api::wire::{Failure, Job, JobResult, Lease, Run, RunReport};
 
 use super::manifest_file::is_made_up;
 use crate::commands::Done;
@@ -137,6 +137,14 @@ fn spent_so_far(lease: &Lease) -> String {
     }
 }
 
+/// What nobody measured is not said as if somebody had.
+fn cost(report: &RunReport) -> String {
+    match report.cost_usd {
+        Some(cost) if report.cost_assumed => format!("{cost} assumed"),
+        cost => or_dash(cost),
+    }
+}
+
 fn runs_table(runs: &[Run], output: &Output) -> String {
     let mut table = Columns::new(&["EPOCH", "FACTORY", "OUTCOME", "STARTED", "ENDED", "COST", "RESULT~"]);
     for run in runs {
@@ -149,7 +157,7 @@ fn runs_table(runs: &[Run], output: &Output) -> String {
             run.outcome.to_string(),
             time(&run.started_at),
             time(&run.ended_at),
-            or_dash(run.report.cost_usd),
+            cost(&run.report),
             printable(dash(result.as_deref())),
         ]);
     }

@@ -94,6 +94,7 @@ fn moves_money(actions: &[HolderAction]) -> bool {
         | HolderAction::StartWith(_)
         | HolderAction::Renew { .. }
         | HolderAction::Checkpoint(_)
+        | HolderAction::Assumed
         | HolderAction::Ask(_)
         | HolderAction::Delivered(_) => false,
     })

@@ -31,7 +31,7 @@ export function RunsPanel({ job, runs }: { job: Job; runs: readonly Run[] }) {
     ['Started', (run) => <Ago at={run.startedAt} />],
     ['Ended', (run) => <Ago at={run.endedAt} />],
     ['Duration', (run) => lasted(run, now)],
-    ['Cost', (run) => usd(run.report.costUsd)],
+    ['Cost', (run) => `${usd(run.report.costUsd)}${run.report.costAssumed ? ' (assumed)' : ''}`],
     ['Tokens', (run) => count(run.report.tokens)],
     ['Changes', (run) => <Changed run={run} />],
     ['Summary', (run) => visible(run.report.summary ?? '–')],

@@ -22,10 +22,12 @@ pub(super) fn read(event: &Value) -> Vec<LineEvent> {
             vec![if goes_on { LineEvent::ReplyPart(message) } else { LineEvent::Reply(message) }]
         }
         // The text so far led to a tool and was not the answer.
-        Some("tool_use") => vec![LineEvent::Reply(String::new())],
+        Some("tool_use") => vec![LineEvent::Reply(String::new()), LineEvent::Acted],
         Some("error") => {
             let message = text(event, "/message").unwrap_or("an error without a message");
-            if text(event, "/severity") == Some("error") {
+            if let Some(failure) = stopped_by_itself(message) {
+                vec![LineEvent::Spoiled(failure)]
+            } else if text(event, "/severity") == Some("error") {
                 vec![LineEvent::Error(classify(message))]
             } else {
                 vec![LineEvent::Note(message.to_owned())]
@@ -36,11 +38,40 @@ pub(super) fn read(event: &Value) -> Vec<LineEvent> {
             if event.get("stats").is_some_and(Value::is_object) {
                 events.push(LineEvent::RunTotal(by_model(event)));
             }
-            events.push(LineEvent::Ended(ended(event)));
+            events.push(match ended(event) {
+                Ok(()) => LineEvent::Completed,
+                Err(failure) => LineEvent::Ended(Err(failure)),
+            });
             events
         }
         _ => Vec::new(),
     }
+}
+
+/// It gives up, and says success all the same.
+fn stopped_by_itself(message: &str) -> Option<EngineFailure> {
+    if message.starts_with("Loop detected") {
+        return Some(EngineFailure::passing(FailReason::Crash, format!("gemini went in circles: {message}")));
+    }
+    message
+        .starts_with("Maximum session turns")
+        .then(|| EngineFailure::lasting(FailReason::BudgetExceeded, message))
+}
+
+/// A line of `tmp/<project>/chats/session-*.jsonl`, as 0.61 writes it. Answers to side questions are not there; they are in
+/// the sum at the end.
+pub(super) fn read_journal(entry: &Value) -> Vec<LineEvent> {
+    if text(entry, "/type") != Some("gemini") {
+        return Vec::new();
+    }
+    let Some(id) = text(entry, "/id") else { return Vec::new() };
+    let input = count(entry, "/tokens/input");
+    let cached_input = count(entry, "/tokens/cached").min(input);
+    let output = count(entry, "/tokens/output") + count(entry, "/tokens/thoughts");
+    let output = count(entry, "/tokens/total").saturating_sub(input).max(output);
+    let tokens = Tokens { input: input - cached_input, cached_input, output };
+    let model = text(entry, "/model").map(str::to_owned);
+    vec![LineEvent::Response { id: id.to_owned(), model, tokens }]
 }
 
 fn by_model(event: &Value) -> Vec<(String, Tokens)> {
@@ -71,9 +102,9 @@ fn ended(event: &Value) -> Result<(), EngineFailure> {
 }
 
 pub(super) fn exit_failure(code: i32) -> Option<EngineFailure> {
-    use FailReason::{BudgetExceeded, Crash, Infrastructure, NoEngine};
+    use FailReason::{BudgetExceeded, Crash, Infrastructure, NoEngine, SignedOut};
     Some(match code {
-        41 => EngineFailure::lasting(NoEngine, "gemini is not signed in"),
+        41 => EngineFailure::passing(SignedOut, "gemini is not signed in"),
         42 => EngineFailure::lasting(Crash, "gemini refused its input"),
         44 => EngineFailure::lasting(Infrastructure, "gemini's sandbox does not work"),
         52 => EngineFailure::lasting(NoEngine, "gemini's settings are wrong"),

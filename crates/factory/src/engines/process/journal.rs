@@ -1,0 +1,321 @@
+//! Follows the files in which a program keeps its session while it runs, for programs that say on their output only at the
+//! end what they used.
+//!
+//! The files are in reach of the job, so nothing about them is believed: a link is not followed, nothing but a plain file is
+//! opened, and what is read in one look is bounded. Only what is appended during the run is read, and nothing twice.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::lines::Line;
+use super::output::Source;
+
+/// How often is looked.
+const INTERVAL: Duration = Duration::from_millis(200);
+/// Entries of folders that one look goes through, and files that it follows.
+const MOST_ENTRIES: usize = 4_096;
+const MOST_FILES: usize = 64;
+/// Of one file in one look.
+const PIECE: u64 = 4 * 1024 * 1024;
+/// A longer line is left out.
+const LINE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Which files of its home a program keeps its sessions in.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::engines) struct JournalFiles {
+    /// Below the home, such as `.codex`.
+    pub(in crate::engines) folder: &'static str,
+    /// A variable that says where that folder is instead.
+    pub(in crate::engines) variable: Option<&'static str>,
+    /// The folder in it that a sandbox keeps for the job.
+    pub(in crate::engines) kept: &'static str,
+    /// How many folders down from there.
+    pub(in crate::engines) depth: usize,
+    /// How the name of a file begins.
+    pub(in crate::engines) prefix: &'static str,
+    /// How many characters of the session's name are in that of its file.
+    pub(in crate::engines) named_by: usize,
+}
+
+/// The files of one run.
+#[derive(Debug)]
+pub(super) struct Journal {
+    files: JournalFiles,
+    root: PathBuf,
+    /// Others keep their sessions here too: only files that name the run's own are read.
+    is_shared: bool,
+    followed: BTreeMap<PathBuf, Followed>,
+}
+
+#[derive(Debug, Default)]
+struct Followed {
+    /// Up to here it was read.
+    offset: u64,
+    /// A line without its end.
+    begun: Vec<u8>,
+    /// The line is too long; what is left of it is skipped.
+    skips: bool,
+}
+
+impl Journal {
+    /// Before the program starts: what is there already is of earlier runs.
+    pub(super) fn before_run(
+        files: JournalFiles,
+        root: PathBuf,
+        is_shared: bool,
+        resumed: Option<&str>,
+    ) -> Self {
+        let mut journal = Self { files, root, is_shared, followed: BTreeMap::new() };
+        for (path, file) in journal.scan(resumed) {
+            let offset = file.metadata().map_or(0, |metadata| metadata.len());
+            journal.followed.insert(path, Followed { offset, ..Followed::default() });
+        }
+        journal
+    }
+
+    /// Until `over`, and then once more.
+    pub(super) async fn follow(
+        mut self,
+        lines: mpsc::Sender<(Source, Line)>,
+        session: watch::Receiver<Option<String>>,
+        over: CancellationToken,
+    ) {
+        loop {
+            let is_last = over.is_cancelled();
+            let id = session.borrow().clone();
+            let look = tokio::task::spawn_blocking(move || {
+                let new = self.look(id.as_deref());
+                (self, new)
+            });
+            let Ok((journal, new)) = look.await else { return };
+            self = journal;
+            for text in new {
+                if lines.send((Source::Journal, Line { text, lost: 0 })).await.is_err() {
+                    return;
+                }
+            }
+            if is_last {
+                return;
+            }
+            tokio::select! {
+                () = over.cancelled() => {}
+                () = tokio::time::sleep(INTERVAL) => {}
+            }
+        }
+    }
+
+    /// The lines that were appended since.
+    fn look(&mut self, session: Option<&str>) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (path, mut file) in self.scan(session) {
+            if self.followed.len() >= MOST_FILES && !self.followed.contains_key(&path) {
+                continue;
+            }
+            // A file that cannot be read any more has nothing more to say.
+            let _ = self.followed.entry(path).or_default().read(&mut file, &mut lines);
+        }
+        lines
+    }
+
+    fn scan(&self, session: Option<&str>) -> Vec<(PathBuf, File)> {
+        let named = match (self.is_shared, session) {
+            (false, _) => None,
+            (true, Some(id)) => Some(&id[..id.floor_char_boundary(self.files.named_by)]),
+            (true, None) => return Vec::new(),
+        };
+        let mut found = Vec::new();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        if let Ok(root) = openat(CWD, &self.root, flags, Mode::empty()) {
+            let mut left = MOST_ENTRIES;
+            self.walk(&root, Path::new(""), self.files.depth, named, &mut left, &mut found);
+        }
+        found
+    }
+
+    fn walk(
+        &self,
+        folder: &OwnedFd,
+        path: &Path,
+        depth: usize,
+        named: Option<&str>,
+        left: &mut usize,
+        found: &mut Vec<(PathBuf, File)>,
+    ) {
+        let Ok(entries) = Dir::read_from(folder.as_fd()) else { return };
+        let mut names: Vec<_> = entries
+            .flatten()
+            .map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned())
+            .filter(|name| name != "." && name != "..")
+            .take(*left)
+            .collect();
+        *left -= names.len();
+        // Folders with a date in their name: the latest first.
+        names.sort_unstable_by(|one, other| other.cmp(one));
+        for name in names {
+            let path = path.join(&name);
+            if depth > 0 {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                if let Ok(inner) = openat(folder, &name, flags, Mode::empty()) {
+                    self.walk(&inner, &path, depth - 1, named, left, found);
+                }
+            } else if self.is_journal(&name, named) {
+                found.extend(plain_file(folder, &name).map(|file| (path, file)));
+            }
+        }
+    }
+
+    fn is_journal(&self, name: &OsStr, named: Option<&str>) -> bool {
+        let Some(name) = name.to_str() else { return false };
+        name.starts_with(self.files.prefix)
+            && Path::new(name).extension().is_some_and(|extension| extension == "jsonl")
+            && named.is_none_or(|id| name.contains(id))
+    }
+}
+
+/// A FIFO would be opened for ever, a device could do anything.
+fn plain_file(folder: &OwnedFd, name: &OsStr) -> Option<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(openat(folder, name, flags, Mode::empty()).ok()?);
+    file.metadata().is_ok_and(|metadata| metadata.is_file()).then_some(file)
+}
+
+impl Followed {
+    fn read(&mut self, file: &mut File, lines: &mut Vec<String>) -> std::io::Result<()> {
+        let length = file.metadata()?.len();
+        if length < self.offset {
+            // It was written anew. What it holds now may be what was read before.
+            *self = Self { offset: length, ..Self::default() };
+        }
+        file.seek(SeekFrom::Start(self.offset))?;
+        let mut piece = Vec::new();
+        self.offset += file.take(PIECE).read_to_end(&mut piece)? as u64;
+        for part in piece.split_inclusive(|byte| *byte == b'\n') {
+            let (text, ends) = part.strip_suffix(b"\n").map_or((part, false), |text| (text, true));
+            if !self.skips {
+                self.begun.extend_from_slice(text);
+                self.skips = self.begun.len() > LINE_BYTES;
+            }
+            if ends {
+                if !self.skips && !self.begun.is_empty() {
+                    lines.push(String::from_utf8_lossy(&self.begun).into_owned());
+                }
+                self.begun.clear();
+                self.skips = false;
+            }
+        }
+        if self.skips {
+            self.begun = Vec::new();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    const FILES: JournalFiles = JournalFiles {
+        folder: ".tool",
+        variable: None,
+        kept: "sessions",
+        depth: 1,
+        prefix: "rollout-",
+        named_by: 8,
+    };
+
+    fn append(path: &Path, text: &str) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    }
+
+    fn journal(root: &Path, is_shared: bool, resumed: Option<&str>) -> Journal {
+        Journal::before_run(FILES, root.to_owned(), is_shared, resumed)
+    }
+
+    #[test]
+    fn only_what_a_run_appends_is_read_and_only_once() {
+        let root = tempfile::tempdir().unwrap();
+        let old = root.path().join("18/rollout-a.jsonl");
+        append(&old, "before\n");
+        let mut journal = journal(root.path(), false, None);
+        assert_eq!(journal.look(None), Vec::<String>::new());
+        append(&old, "one\nha");
+        append(&root.path().join("18/rollout-b.jsonl"), "two\n");
+        append(&root.path().join("18/notes.jsonl"), "no journal\n");
+        append(&root.path().join("rollout-c.jsonl"), "not in a folder\n");
+        let mut new = journal.look(None);
+        new.sort();
+        assert_eq!(new, ["one", "two"]);
+        append(&old, "lf\n");
+        assert_eq!(journal.look(None), ["half"]);
+        assert_eq!(journal.look(None), Vec::<String>::new());
+    }
+
+    #[test]
+    fn of_others_sessions_nothing_is_read() {
+        let root = tempfile::tempdir().unwrap();
+        let own = root.path().join("18/rollout-12345678-own.jsonl");
+        append(&own, "of the run before\n");
+        let mut journal = journal(root.path(), true, Some("12345678-9"));
+        append(&own, "own\n");
+        append(&root.path().join("18/rollout-87654321.jsonl"), "another's\n");
+        assert_eq!(journal.look(None), Vec::<String>::new(), "not before its session is known");
+        assert_eq!(journal.look(Some("12345678-9")), ["own"]);
+    }
+
+    #[test]
+    fn a_file_that_shrinks_is_gone_on_with_at_its_end() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("18/rollout-a.jsonl");
+        let mut journal = journal(root.path(), false, None);
+        append(&file, "one\ntwo\n");
+        assert_eq!(journal.look(None), ["one", "two"]);
+        std::fs::write(&file, "one\n").unwrap();
+        assert_eq!(journal.look(None), Vec::<String>::new());
+        append(&file, "three\n");
+        assert_eq!(journal.look(None), ["three"]);
+    }
+
+    /// A FIFO that nobody writes to would hold whoever opens it for reading; this test would not end.
+    #[test]
+    fn what_a_job_plants_leads_nowhere() {
+        let root = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        append(&outside.path().join("secret"), "secret\n");
+        append(&outside.path().join("rollout-x.jsonl"), "secret\n");
+        let folder = root.path().join("18");
+        std::fs::create_dir(&folder).unwrap();
+        let mut journal = journal(root.path(), false, None);
+        std::os::unix::fs::symlink(outside.path().join("secret"), folder.join("rollout-link.jsonl")).unwrap();
+        std::os::unix::fs::symlink(outside.path(), root.path().join("19")).unwrap();
+        std::fs::create_dir(folder.join("rollout-folder.jsonl")).unwrap();
+        let fifo = folder.join("rollout-fifo.jsonl");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        append(&folder.join("rollout-z.jsonl"), "seen\n");
+        assert_eq!(journal.look(None), ["seen"]);
+    }
+
+    #[test]
+    fn a_line_without_end_is_left_out_and_the_next_is_read() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("18/rollout-a.jsonl");
+        let mut journal = journal(root.path(), false, None);
+        append(&file, &"x".repeat(LINE_BYTES + 2));
+        assert_eq!(journal.look(None), Vec::<String>::new());
+        append(&file, "\nnext\n");
+        assert_eq!([journal.look(None), journal.look(None)].concat(), ["next"]);
+    }
+}
