@@ -77,10 +77,11 @@ pub(super) fn fill(
             }
         }
         for name in file.kept {
+            let seen = to.join(name);
+            private(&seen)?;
             if let Some(kept) = kept {
-                let (store, seen) = (kept.join(file.folder).join(name), to.join(name));
+                let store = kept.join(file.folder).join(name);
                 private(&store)?;
-                private(&seen)?;
                 bound.push((store, seen));
             }
         }

@@ -56,6 +56,8 @@ pub(super) enum LineEvent {
     Error(EngineFailure),
     /// When the account's used-up window opens again, in seconds since 1970.
     ResetsAt(u64),
+    /// The engine will try again and again, and there is no use in it.
+    Hopeless(EngineFailure),
     Ended(Result<(), EngineFailure>),
     /// Nothing more to do. It may have succeeded or failed.
     Idle,
@@ -92,6 +94,13 @@ impl EventFormat {
         match self {
             Self::Text => false,
             Self::Program(program) => program.cli().counts_as_it_goes(),
+        }
+    }
+
+    pub(super) fn read_stderr(self, line: &str) -> Vec<LineEvent> {
+        match self {
+            Self::Text => Vec::new(),
+            Self::Program(program) => program.cli().read_stderr(line),
         }
     }
 

@@ -40,6 +40,7 @@ pub(in super::super) struct Tally {
     answered: bool,
     error: Option<EngineFailure>,
     resets_at: Option<u64>,
+    hopeless: Option<EngineFailure>,
     ended: Option<Result<(), EngineFailure>>,
     priced_by_guess: bool,
 }
@@ -66,6 +67,7 @@ impl Tally {
             answered: false,
             error: None,
             resets_at: None,
+            hopeless: None,
             ended: None,
             priced_by_guess: false,
         }
@@ -78,8 +80,27 @@ impl Tally {
 
     /// Reads a line and returns what has changed by it.
     pub(in super::super) fn line(&mut self, line: &str) -> Vec<EngineEvent> {
+        self.take(self.format.read(line))
+    }
+
+    /// The same for one of standard error.
+    pub(in super::super) fn stderr_line(&mut self, line: &str) -> Vec<EngineEvent> {
+        self.take(self.format.read_stderr(line))
+    }
+
+    /// Why the run had better be ended.
+    pub(in super::super) const fn hopeless(&self) -> Option<&EngineFailure> {
+        self.hopeless.as_ref()
+    }
+
+    /// What the engine last complained of and had not got over: why it has been silent.
+    pub(in super::super) fn trouble(&self) -> Option<&EngineFailure> {
+        self.error.as_ref().filter(|_| self.ended.is_none())
+    }
+
+    fn take(&mut self, events: Vec<LineEvent>) -> Vec<EngineEvent> {
         let mut changes = Vec::new();
-        for event in self.format.read(line) {
+        for event in events {
             self.apply(event, &mut changes);
         }
         let usage = match self.total.or(self.steps) {
@@ -105,17 +126,20 @@ impl Tally {
             }
             LineEvent::Model(model) => self.model = Some(model),
             LineEvent::Began => (self.ended, self.open) = (None, true),
-            LineEvent::Answered => self.answered = true,
+            LineEvent::Answered => {
+                self.answered = true;
+                // Whatever it was, the engine got over it.
+                self.error = None;
+            }
             LineEvent::Message { id, tokens } => {
                 let known = self.messages.entry(id).or_default();
                 *known = known.at_least(tokens);
             }
             LineEvent::Step { tokens, usd } => {
-                let steps = self.steps.get_or_insert_default();
-                steps.tokens = steps.tokens.saturating_add(tokens.sum());
-                if let Some(more) = usd {
-                    steps.cost = Some(steps.cost.unwrap_or_default() + more);
-                }
+                let model = self.model.clone();
+                let cost = usd.unwrap_or_else(|| self.priced(model.as_deref(), tokens, changes));
+                let step = Usage { tokens: tokens.sum(), cost: Some(cost) };
+                self.steps = Some(self.steps.map_or(step, |before| before.plus(step)));
             }
             LineEvent::SessionTotal { tokens, usd } => {
                 let model = self.model.clone();
@@ -158,6 +182,7 @@ impl Tally {
             }
             LineEvent::Note(note) => changes.push(EngineEvent::Note(note)),
             LineEvent::Error(failure) => self.error = Some(failure),
+            LineEvent::Hopeless(failure) => self.hopeless = Some(failure),
             LineEvent::ResetsAt(seconds) => self.resets_at = Some(seconds),
             LineEvent::Ended(how) => self.ended = Some(how),
             LineEvent::Idle => {

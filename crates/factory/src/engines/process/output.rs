@@ -73,11 +73,16 @@ impl OutputReader {
         if stream == Stream::Stderr || !self.tally.is_progress(&line.text) {
             self.sink.line(stream, &line.text, line.lost).await;
         }
-        if stream == Stream::Stderr {
+        let events = if stream == Stream::Stderr {
             self.remember(&line.text);
-            return;
+            self.tally.stderr_line(&line.text)
+        } else {
+            self.tally.line(&line.text)
+        };
+        if let Some(failure) = self.tally.hopeless() {
+            let _raised = self.alarm.try_send(failure.clone());
         }
-        for event in self.tally.line(&line.text) {
+        for event in events {
             if let EngineEvent::Usage(usage) = &event {
                 self.guard_budget(*usage);
             }

@@ -115,6 +115,16 @@ pub(super) trait Cli: Sync {
         &[]
     }
 
+    /// Variables that it always gets, where the operator has not set them.
+    fn own_variables(&self) -> &[(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Variables that it gets in a sandbox: where things are in there.
+    fn sandbox_variables(&self) -> &[(&'static str, &'static str)] {
+        &[]
+    }
+
     /// Files of a repository that it does not read any more where it leaves the settings alone.
     fn instruction_files(&self) -> &[&'static str] {
         &[]
@@ -128,6 +138,11 @@ pub(super) trait Cli: Sync {
 
     /// What an event of its output says.
     fn read(&self, event: &Value) -> Vec<LineEvent>;
+
+    /// What a line of its standard error says, for one that says there what its events do not.
+    fn read_stderr(&self, _line: &str) -> Vec<LineEvent> {
+        Vec::new()
+    }
 
     /// Whether an event is one of a flood that only says how far an answer is: read, and not kept in the log.
     fn is_progress(&self, _event: &Value) -> bool {
@@ -207,6 +222,14 @@ impl Recipe for Configured {
         self.program.cli().shut_variables()
     }
 
+    fn own_variables(&self) -> &[(&'static str, &'static str)] {
+        self.program.cli().own_variables()
+    }
+
+    fn sandbox_variables(&self) -> &[(&'static str, &'static str)] {
+        self.program.cli().sandbox_variables()
+    }
+
     fn instruction_files(&self) -> &[&'static str] {
         self.program.cli().instruction_files()
     }
@@ -270,6 +293,16 @@ pub(super) trait Recipe: fmt::Debug + Send + Sync {
 
     /// Variables by which it leaves a repository's own settings alone, where the operator has not set them.
     fn shut_variables(&self) -> &[(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Variables that it always gets, where the operator has not set them.
+    fn own_variables(&self) -> &[(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Variables that it gets in a sandbox: where things are in there.
+    fn sandbox_variables(&self) -> &[(&'static str, &'static str)] {
         &[]
     }
 
@@ -479,10 +512,10 @@ impl ProgramEngine {
                 environment.insert(name.into(), OsString::from_vec(value.to_vec()));
             }
         }
-        if !self.obeys_repository {
-            for (name, value) in self.recipe.shut_variables() {
-                environment.entry(name.into()).or_insert_with(|| value.into());
-            }
+        let shut = if self.obeys_repository { &[][..] } else { self.recipe.shut_variables() };
+        let inside = if self.sandbox.missing().is_none() { self.recipe.sandbox_variables() } else { &[][..] };
+        for (name, value) in shut.iter().chain(self.recipe.own_variables()).chain(inside) {
+            environment.entry(name.into()).or_insert_with(|| value.into());
         }
         environment
     }
