@@ -43,7 +43,7 @@ impl Bench {
     pub(crate) async fn trial(&self, script: Script) -> Result<Trial> {
         let folder = tempfile::Builder::new().prefix(self.engine.as_str()).tempdir_in(&self.scratch)?;
         let model = ScriptedModel::start(script).await?;
-        let trial = Trial { folder, model, engine: self.engine, keep: self.keep };
+        let trial = Trial { folder, model, engine: self.engine, keep: self.keep, subscription: false };
         for (name, text) in subject::home_files(self.engine, &trial.model.url()) {
             put(&trial.home().join(name), &text)?;
         }
@@ -86,6 +86,8 @@ pub(crate) struct Trial {
     pub(crate) model: ScriptedModel,
     engine: Program,
     keep: bool,
+    /// Signed in as a person is, where the engine knows both.
+    pub(crate) subscription: bool,
 }
 
 impl Trial {
@@ -108,7 +110,7 @@ impl Trial {
         path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
         let path = std::env::join_paths(path).unwrap_or_default().to_string_lossy().into_owned();
         let base = [("PATH", path), ("HOME", self.home().display().to_string())];
-        let own = subject::variables(self.engine, &self.model.url());
+        let own = subject::variables(self.engine, &self.model.url(), self.subscription);
         base.into_iter().chain(own).map(|(name, value)| (name.to_owned(), value)).collect()
     }
 

@@ -68,7 +68,7 @@ fn counted() -> Script {
     script
 }
 
-fn cost(asked: &[Asked]) -> Usd {
+pub(crate) fn cost(asked: &[Asked]) -> Usd {
     let price = subject::PRICE;
     let micros = asked.iter().filter_map(|asked| asked.usage).map(|usage| {
         usage.input as f64 * price.input

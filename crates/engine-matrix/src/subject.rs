@@ -33,12 +33,13 @@ pub(crate) fn asked_as(model: &str) -> &str {
     model.rsplit('/').next().unwrap_or(model)
 }
 
-/// Variables of the factory's environment.
-pub(crate) fn variables(engine: Program, url: &str) -> Vec<(&'static str, String)> {
+/// Variables of the factory's environment. A subscription is signed in with another kind of key than an account that pays by
+/// use, where the engine knows both.
+pub(crate) fn variables(engine: Program, url: &str, subscription: bool) -> Vec<(&'static str, String)> {
     let key = KEY.to_owned();
     match engine {
         Program::Claude => vec![
-            ("ANTHROPIC_API_KEY", key),
+            (if subscription { "CLAUDE_CODE_OAUTH_TOKEN" } else { "ANTHROPIC_API_KEY" }, key),
             ("ANTHROPIC_BASE_URL", url.to_owned()),
             // The cells have no minutes to spend on its patience.
             ("CLAUDE_CODE_MAX_RETRIES", "2".to_owned()),

@@ -46,7 +46,11 @@ pub(crate) async fn short_rate_limit(bench: &Bench, seen: &Recorder) -> Result<(
 }
 
 pub(crate) async fn quota(bench: &Bench, reset_secs: Option<u64>, seen: &Recorder) -> Result<()> {
-    let (_trial, ran) = run(bench, TroubleKind::QuotaExhausted { reset_secs }, u32::MAX, seen).await?;
+    let mut trial = bench.trial(with(TroubleKind::QuotaExhausted { reset_secs }, u32::MAX)).await?;
+    // Windows with a reset time belong to subscriptions.
+    trial.subscription = reset_secs.is_some();
+    let ran = trial.run(bench, trial.request()).await?;
+    seen.keep(&trial, &ran)?;
     let failure = ran.failed(FailReason::OutOfQuota, true)?;
     costs_nothing(&ran)?;
     if let Some(reset) = reset_secs {
@@ -57,13 +61,24 @@ pub(crate) async fn quota(bench: &Bench, reset_secs: Option<u64>, seen: &Recorde
 }
 
 pub(crate) async fn overloaded(bench: &Bench, seen: &Recorder) -> Result<()> {
-    let (_trial, ran) = run(bench, TroubleKind::Overloaded, u32::MAX, seen).await?;
+    let trial = bench.trial(with(TroubleKind::Overloaded, u32::MAX)).await?;
+    let mut request = trial.request();
+    // One that waits for its provider for ever is ended like one that is silent.
+    request.watchdog.idle = Duration::from_secs(15);
+    let ran = trial.run(bench, request).await?;
+    seen.keep(&trial, &ran)?;
     ran.failed(FailReason::Infrastructure, true)?;
     costs_nothing(&ran)
 }
 
 pub(crate) async fn context_too_long(bench: &Bench, seen: &Recorder) -> Result<()> {
-    let (_trial, ran) = run(bench, TroubleKind::ContextTooLong, u32::MAX, seen).await?;
+    let mut script = with(TroubleKind::ContextTooLong, u32::MAX);
+    // An engine may cut its conversation down and go on; here that does not help.
+    let kind = TroubleKind::ContextTooLong;
+    script.troubles.extend((1..20).map(|turn| Trouble { turn, times: u32::MAX, kind }));
+    let trial = bench.trial(script).await?;
+    let ran = trial.run(bench, trial.request()).await?;
+    seen.keep(&trial, &ran)?;
     ran.failed(FailReason::ContextTooLong, false)?;
     Ok(())
 }

@@ -132,11 +132,12 @@ fn fill_one<S: AsRef<Path>>(
         std::fs::copy(&source, &to)?;
         std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o600))?;
     }
-    if let Some(kept) = kept {
-        for name in sessions {
-            let (store, seen) = (kept.join(folder).join(name), to.join(name));
+    for name in sessions {
+        let seen = to.join(name);
+        private(&seen)?;
+        if let Some(kept) = kept {
+            let store = kept.join(folder).join(name);
             private(&store)?;
-            private(&seen)?;
             bound.push((store, seen));
         }
     }

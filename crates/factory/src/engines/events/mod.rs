@@ -70,6 +70,8 @@ pub(super) enum LineEvent {
     Error(EngineFailure),
     /// When the account's used-up window opens again, in seconds since 1970. Of several the latest counts.
     ResetsAt(u64),
+    /// The engine will try again and again, and there is no use in it.
+    Hopeless(EngineFailure),
     Ended(Result<(), EngineFailure>),
     /// It failed, whatever it says about its end.
     Spoiled(EngineFailure),
@@ -120,6 +122,13 @@ impl EventFormat {
         match self {
             Self::Text => false,
             Self::Program(program) => program.cli().counts_as_it_goes(),
+        }
+    }
+
+    pub(super) fn read_stderr(self, line: &str) -> Vec<LineEvent> {
+        match self {
+            Self::Text => Vec::new(),
+            Self::Program(program) => program.cli().read_stderr(line),
         }
     }
 

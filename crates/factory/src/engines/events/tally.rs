@@ -54,6 +54,7 @@ pub(in super::super) struct Tally {
     understood: bool,
     resets_at: Option<u64>,
     error: Option<EngineFailure>,
+    hopeless: Option<EngineFailure>,
     ended: Option<Result<(), EngineFailure>>,
     spoiled: Option<EngineFailure>,
     priced_by_guess: bool,
@@ -87,6 +88,7 @@ impl Tally {
             understood: false,
             resets_at: None,
             error: None,
+            hopeless: None,
             ended: None,
             spoiled: None,
             priced_by_guess: false,
@@ -106,6 +108,21 @@ impl Tally {
     /// The same for a line of the session's own file.
     pub(in super::super) fn journal_line(&mut self, line: &str) -> Vec<EngineEvent> {
         self.take(self.format.read_journal(line))
+    }
+
+    /// The same for one of standard error.
+    pub(in super::super) fn stderr_line(&mut self, line: &str) -> Vec<EngineEvent> {
+        self.take(self.format.read_stderr(line))
+    }
+
+    /// Why the run had better be ended.
+    pub(in super::super) const fn hopeless(&self) -> Option<&EngineFailure> {
+        self.hopeless.as_ref()
+    }
+
+    /// What the engine last complained of and had not got over: why it has been silent.
+    pub(in super::super) fn trouble(&self) -> Option<&EngineFailure> {
+        self.error.as_ref().filter(|_| self.ended.is_none())
     }
 
     fn take(&mut self, events: Vec<LineEvent>) -> Vec<EngineEvent> {
@@ -148,18 +165,24 @@ impl Tally {
             }
             LineEvent::Window(window) => changes.push(EngineEvent::Windows(vec![window])),
             LineEvent::Began => (self.ended, self.open) = (None, true),
-            LineEvent::Answered => self.answered = true,
-            LineEvent::Acted => (self.answered, self.acted) = (true, true),
+            LineEvent::Answered => {
+                self.answered = true;
+                // Whatever it was, the engine got over it.
+                self.error = None;
+            }
+            LineEvent::Acted => {
+                (self.answered, self.acted) = (true, true);
+                self.error = None;
+            }
             LineEvent::Message { id, tokens } => {
                 let known = self.messages.entry(id).or_default();
                 *known = known.at_least(tokens);
             }
             LineEvent::Step { tokens, usd } => {
-                let steps = self.steps.get_or_insert_default();
-                steps.tokens = steps.tokens.saturating_add(tokens.sum());
-                if let Some(more) = usd {
-                    steps.cost = Some(steps.cost.unwrap_or_default() + more);
-                }
+                let model = self.model.clone();
+                let cost = usd.unwrap_or_else(|| self.priced(model.as_deref(), tokens, changes));
+                let step = Usage { tokens: tokens.sum(), cost: Some(cost) };
+                self.steps = Some(self.steps.map_or(step, |before| before.plus(step)));
             }
             LineEvent::Response { id, model, tokens } => {
                 self.answered = true;
@@ -219,6 +242,7 @@ impl Tally {
             }
             LineEvent::Note(note) => changes.push(EngineEvent::Note(note)),
             LineEvent::Error(failure) => self.error = Some(failure),
+            LineEvent::Hopeless(failure) => self.hopeless = Some(failure),
             LineEvent::Ended(how) => self.ended = Some(how),
             LineEvent::Spoiled(failure) => self.spoiled = Some(failure),
             LineEvent::Completed => {

@@ -182,6 +182,16 @@ async fn conclude(end: End, mut reader: OutputReader, sandboxed: bool) -> Run {
     let mut session_is_unknown = false;
     let outcome = match end {
         End::Stopped => EngineOutcome::Stopped,
+        // One that was silent because its provider fails says so.
+        End::Cut(failure) if failure.reason == FailReason::Timeout && failure.retryable => {
+            EngineOutcome::Failed(match reader.tally.trouble().filter(|trouble| trouble.retryable) {
+                Some(trouble) => EngineFailure {
+                    detail: format!("{}: {}", failure.detail, trouble.detail),
+                    ..trouble.clone()
+                },
+                None => failure,
+            })
+        }
         End::Cut(failure) => EngineOutcome::Failed(failure),
         End::Exited(Err(error)) => EngineOutcome::Failed(EngineFailure::passing(
             FailReason::Infrastructure,

@@ -116,12 +116,16 @@ impl OutputReader {
         if stream == Stream::Stderr || !self.tally.is_progress(&line.text) {
             self.sink.line(stream, &line.text, line.lost).await;
         }
-        if stream == Stream::Stderr {
+        let events = if stream == Stream::Stderr {
             self.remember(&line.text);
-            return;
+            self.tally.stderr_line(&line.text)
+        } else {
+            self.tally.line(&line.text)
+        };
+        if let Some(failure) = self.tally.hopeless() {
+            let _raised = self.alarm.try_send(failure.clone());
         }
-        let changes = self.tally.line(&line.text);
-        self.pass_on(changes).await;
+        self.pass_on(events).await;
     }
 
     async fn pass_on(&mut self, changes: Vec<EngineEvent>) {

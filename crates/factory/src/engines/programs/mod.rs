@@ -138,6 +138,16 @@ pub(super) trait Cli: Sync {
         &[]
     }
 
+    /// Variables that it always gets, where the operator has not set them.
+    fn own_variables(&self) -> &[(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Variables that it gets in a sandbox: where things are in there.
+    fn sandbox_variables(&self) -> &[(&'static str, &'static str)] {
+        &[]
+    }
+
     /// Files of a repository that it does not read any more where it leaves the settings alone.
     fn instruction_files(&self) -> &[&'static str] {
         &[]
@@ -159,6 +169,11 @@ pub(super) trait Cli: Sync {
 
     /// What a line of such a file says.
     fn read_journal(&self, _entry: &Value) -> Vec<LineEvent> {
+        Vec::new()
+    }
+
+    /// What a line of its standard error says, for one that says there what its events do not.
+    fn read_stderr(&self, _line: &str) -> Vec<LineEvent> {
         Vec::new()
     }
 
@@ -246,6 +261,14 @@ impl Recipe for Configured {
 
     fn shut_variables(&self) -> &[(&'static str, &'static str)] {
         self.program.cli().shut_variables()
+    }
+
+    fn own_variables(&self) -> &[(&'static str, &'static str)] {
+        self.program.cli().own_variables()
+    }
+
+    fn sandbox_variables(&self) -> &[(&'static str, &'static str)] {
+        self.program.cli().sandbox_variables()
     }
 
     fn instruction_files(&self) -> &[&'static str] {
@@ -344,6 +367,16 @@ pub(super) trait Recipe: fmt::Debug + Send + Sync {
 
     /// Variables by which it leaves a repository's own settings alone, where the operator has not set them.
     fn shut_variables(&self) -> &[(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Variables that it always gets, where the operator has not set them.
+    fn own_variables(&self) -> &[(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Variables that it gets in a sandbox: where things are in there.
+    fn sandbox_variables(&self) -> &[(&'static str, &'static str)] {
         &[]
     }
 
@@ -622,10 +655,10 @@ impl ProgramEngine {
         environment.extend(
             self.recipe.fixed_variables().into_iter().map(|(name, value)| (name.into(), value.into())),
         );
-        if !self.obeys_repository {
-            for (name, value) in self.recipe.shut_variables() {
-                environment.entry(name.into()).or_insert_with(|| value.into());
-            }
+        let shut = if self.obeys_repository { &[][..] } else { self.recipe.shut_variables() };
+        let inside = if self.sandbox.missing().is_none() { self.recipe.sandbox_variables() } else { &[][..] };
+        for (name, value) in shut.iter().chain(self.recipe.own_variables()).chain(inside) {
+            environment.entry(name.into()).or_insert_with(|| value.into());
         }
         environment
     }

@@ -1,6 +1,8 @@
-//! opencode. It serves many providers, so "signed in" means that it can name a model.
+//! opencode. It serves many providers, so "signed in" means that it can name a model that needs an account: those that its
+//! makers host for everybody do not count, because nobody agreed to send them code.
 //!
-//! Never told to approve everything by itself: what its own settings leave to a person is refused, and the log says so.
+//! Like Claude Code it may edit by default and not run commands, and nothing is left to a person: a question that nobody
+//! answers would end its run. Whoever wants more sets `OPENCODE_PERMISSION` for the factory.
 
 mod events;
 
@@ -15,6 +17,14 @@ use crate::engines::events::LineEvent;
 use crate::engines::process::Probe;
 use crate::sandbox::HomeFile;
 
+const SESSIONS: &str = "sessions";
+
+/// What it does without asking, and that it does nothing else.
+const PERMISSION: (&str, &str) = (
+    "OPENCODE_PERMISSION",
+    r#"{"edit":"allow","bash":"deny","external_directory":"deny","doom_loop":"deny","question":"deny"}"#,
+);
+
 pub(super) struct Opencode;
 
 impl Cli for Opencode {
@@ -23,6 +33,7 @@ impl Cli for Opencode {
             "OPENCODE_CONFIG",
             "OPENCODE_CONFIG_DIR",
             "OPENCODE_API_KEY",
+            PERMISSION.0,
             "ANTHROPIC_API_KEY",
             "OPENAI_API_KEY",
             "OPENROUTER_API_KEY",
@@ -36,7 +47,7 @@ impl Cli for Opencode {
                 folder: ".local/share/opencode",
                 variable: Some(("XDG_DATA_HOME", "opencode")),
                 copied: &["auth.json"],
-                kept: &["storage"],
+                kept: &[SESSIONS],
             },
             HomeFile {
                 folder: ".config/opencode",
@@ -67,8 +78,18 @@ impl Cli for Opencode {
         None
     }
 
+    /// Settings and plugins of a repository, which it takes from different places.
     fn shut_variables(&self) -> &[(&'static str, &'static str)] {
-        &[("OPENCODE_DISABLE_PROJECT_CONFIG", "1")]
+        &[("OPENCODE_DISABLE_PROJECT_CONFIG", "1"), ("OPENCODE_PURE", "1")]
+    }
+
+    fn own_variables(&self) -> &[(&'static str, &'static str)] {
+        &[PERMISSION]
+    }
+
+    /// Its sessions are in one file, which lies among others: here in a folder that can be kept.
+    fn sandbox_variables(&self) -> &[(&'static str, &'static str)] {
+        &[("OPENCODE_DB", "sessions/opencode.db")]
     }
 
     fn instruction_files(&self) -> &[&'static str] {
@@ -77,7 +98,13 @@ impl Cli for Opencode {
 
     fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
         let mut args = arguments(["run", "--format", "json"]);
-        args.extend(call.session.into_iter().flat_map(|id| arguments(["-s", id])));
+        // Where it waits for a provider it prints nothing else, and it waits for ever.
+        args.extend(arguments(["--print-logs", "--log-level", "ERROR"]));
+        match call.session {
+            Some(id) => args.extend(arguments(["-s", id])),
+            // It would ask the model for a title, and count that nowhere.
+            None => args.extend(arguments(["--title", "giga"])),
+        }
         args.extend(config.options("-m"));
         Ok(args)
     }
@@ -85,7 +112,7 @@ impl Cli for Opencode {
     fn sign_in(&self) -> SignIn {
         SignIn::Ask {
             args: arguments(["models"]),
-            is_signed_in: |answer: &Probe| answer.succeeded && answer.stdout.contains('/'),
+            is_signed_in: |answer: &Probe| answer.succeeded && names_an_account(&answer.stdout),
             remedy: "run `opencode auth login`, or set a provider's key for the factory".to_owned(),
         }
     }
@@ -96,5 +123,36 @@ impl Cli for Opencode {
 
     fn read(&self, event: &Value) -> Vec<LineEvent> {
         events::read(event)
+    }
+
+    fn read_stderr(&self, line: &str) -> Vec<LineEvent> {
+        events::read_log(line)
+    }
+
+    fn shows_answers(&self) -> bool {
+        true
+    }
+}
+
+/// Of the models that it lists, `provider/model` each, those of `opencode` are there for everybody.
+fn names_an_account(models: &str) -> bool {
+    models.lines().any(|line| line.trim().split_once('/').is_some_and(|(provider, _)| provider != "opencode"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_for_everybody_is_no_account() {
+        assert!(!names_an_account("opencode/big-pickle\nopencode/nemotron-3-ultra-free\n"));
+        assert!(!names_an_account(""));
+        assert!(names_an_account("opencode/big-pickle\nanthropic/claude-sonnet-4-5\n"));
+        assert!(names_an_account("opencode-go/glm-5.1\n"), "only with a key");
+    }
+
+    #[test]
+    fn its_permissions_can_be_read() {
+        serde_json::from_str::<Value>(PERMISSION.1).unwrap();
     }
 }

@@ -14,12 +14,14 @@ pub(super) fn read(event: &Value) -> Vec<LineEvent> {
     let mut events = Vec::new();
     events.extend(text(event, "/sessionID").map(|id| LineEvent::Session(id.to_owned())));
     match text(event, "/type") {
-        Some("step_start") => events.push(LineEvent::Began),
+        Some("step_start") => events.extend([LineEvent::Began, LineEvent::Answered]),
         Some("text") => {
             events.extend(text(event, "/part/text").map(|message| LineEvent::Reply(message.to_owned())));
         }
         Some("step_finish") => {
-            events.push(LineEvent::Step { tokens: tokens(event), usd: dollars(event, "/part/cost") });
+            // It says 0 of a model whose price it does not know.
+            let usd = dollars(event, "/part/cost").filter(|usd| !usd.is_zero());
+            events.push(LineEvent::Step { tokens: tokens(event), usd });
             events.extend(step_end(text(event, "/part/reason")).map(LineEvent::Ended));
         }
         Some("error") => {
@@ -42,6 +44,20 @@ pub(super) fn read(event: &Value) -> Vec<LineEvent> {
         _ => {}
     }
     events
+}
+
+/// A line of its log: `… message="stream error" … error.error="AI_APICallError: The usage limit has been reached"`. It tries
+/// again after each of them, for ever; a window of the account that is used up is not waited for.
+pub(super) fn read_log(line: &str) -> Vec<LineEvent> {
+    if !line.contains(r#"message="stream error""#) {
+        return Vec::new();
+    }
+    let Some((_, message)) = line.split_once("error.error=\"") else { return Vec::new() };
+    let failure = classify(message.rsplit_once('"').map_or(message, |(message, _)| message));
+    match failure.reason {
+        FailReason::OutOfQuota => vec![LineEvent::Error(failure.clone()), LineEvent::Hopeless(failure)],
+        _ => vec![LineEvent::Error(failure)],
+    }
 }
 
 fn tokens(event: &Value) -> Tokens {
