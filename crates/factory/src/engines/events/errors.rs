@@ -69,7 +69,7 @@ pub(in super::super) fn classify(message: &str) -> EngineFailure {
     } else if names(message, &BUSY, &BUSY_CODES) {
         EngineFailure::passing(FailReason::Infrastructure, message)
     } else if names(message, &SIGNED_OUT, &["401", "403"]) {
-        EngineFailure::passing(FailReason::SignedOut, message)
+        EngineFailure::lasting(FailReason::NoEngine, message)
     } else if names(message, &NETWORK, &["500", "502", "503", "504"]) {
         EngineFailure::passing(FailReason::Infrastructure, message)
     } else {
@@ -102,12 +102,12 @@ mod tests {
 
     #[test]
     fn reasons() {
-        use FailReason::{Crash, Infrastructure, NoEngine};
+        use FailReason::{Crash, Infrastructure, NoEngine, OutOfQuota};
         for (message, reason, retryable) in [
             ("Not logged in · Please run /login", NoEngine, false),
             ("unexpected status 401 Unauthorized", NoEngine, false),
             ("FatalAuthenticationError: set an auth method", NoEngine, false),
-            ("You've hit your limit · resets 2pm", Infrastructure, true),
+            ("You've hit your limit · resets 2pm", OutOfQuota, true),
             ("exceeded retry limit, last status: 429 Too Many Requests", Infrastructure, true),
             ("API Error: 529 overloaded_error", Infrastructure, true),
             ("stream disconnected before completion", Infrastructure, true),
