@@ -287,6 +287,8 @@ words! {
         NoEligibleFactory,
         Starvation,
         StaleFactory,
+        AccountSignedOut,
+        AccountOutOfQuota,
         BudgetNear,
         BudgetPaused,
         EffectsWaiting,
@@ -419,7 +421,7 @@ macro_rules! labels {
     };
 }
 
-labels!(Stage, FailReason, Period, ScoreTerm);
+labels!(Stage, FailReason, Period, ScoreTerm, AccountState);
 
 #[cfg(test)]
 mod tests {

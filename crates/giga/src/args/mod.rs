@@ -25,7 +25,8 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) use demo::DemoArgs;
 pub(crate) use effects::{EffectsCommand, ListEffectsArgs, OutsideArgs, TrackerCommand, WebhookCommand};
 pub(crate) use fleet::{
-    FactoryArg, FactoryCommand, FlagsCommand, KeyCommand, RunArgs, SandboxArgs, TokenCommand, WorkArgs,
+    AccountCommand, FactoryArg, FactoryCommand, FlagsCommand, KeyCommand, RunArgs, SandboxArgs, TokenCommand,
+    WorkArgs,
 };
 pub(crate) use job::{
     ActArgs, EventsArgs, InitArgs, JobArg, JobCommand, ListArgs, LogsArgs, ShipArgs, SubmitArgs, WaitArgs,
@@ -183,6 +184,18 @@ A review is signed with the label of your token; admins can review for somebody 
     /// Run, enroll, list and remove factories, the machines that run jobs
     #[command(subcommand)]
     Factory(FactoryCommand),
+    /// See the accounts that engines are signed in with, and how much quota they have left
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  giga account list
+  giga account show 3f9a0c1b77de
+
+An account is a login of an engine, known by a fingerprint. The same login on two factories is one
+account: when its provider's window is used up, no factory is given work for it until it opens again."
+    )]
+    Account(AccountCommand),
     /// See the sandbox that jobs run in
     #[command(subcommand)]
     Sandbox(SandboxCommand),

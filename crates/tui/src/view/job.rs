@@ -216,6 +216,7 @@ fn run(run: &Run, now: Timestamp, cells: usize) -> Vec<Pieces> {
     };
     let mut facts = vec![took];
     facts.extend(run.engine.as_deref().map(clean));
+    facts.extend(run.model.as_deref().map(clean));
     facts.extend(run.report.cost_usd.map(|cost| cost.to_string()));
     facts.extend(run.report.tokens.map(|tokens| format!("{tokens} tokens")));
     if let (Some(added), Some(removed)) = (run.report.lines_added, run.report.lines_removed) {

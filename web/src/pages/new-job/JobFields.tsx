@@ -143,7 +143,7 @@ function Work({ form, set, errors, fleet }: FieldsProps & { fleet: ReturnType<ty
         />
         <ChoiceInput
           label="Engine"
-          description={`From ${plural(fleet.live, 'online factory', 'online factories')}`}
+          description="One, or several in order of preference: claude (opus), codex"
           placeholder="any"
           choices={fleet.engines}
           value={form.engine}
