@@ -113,6 +113,7 @@ async fn who_chooses_for_himself_is_not_shown_what_his_account_cannot_run() {
     let (claude, codex) = (login("claude", "team"), login("codex", "team"));
     let a = joined(&fleet, "a", &[claude.clone(), codex.clone()]).await;
     let only = fleet.submit("name: only\nengine: claude").await;
+    fleet.clock.advance(Duration::from_secs(1));
     let either = fleet.submit("name: either\nengine: [claude, codex]").await;
     let shown = || async {
         let candidates = fleet.coordinator.claims().candidates(&a, 10).await.unwrap();
@@ -124,7 +125,6 @@ async fn who_chooses_for_himself_is_not_shown_what_his_account_cannot_run() {
     assert_eq!(shown().await, [either.id]);
 }
 
-/// The clock alone wakes the dispatcher: nobody sends anything when a window is over.
 #[tokio::test]
 async fn the_dispatcher_offers_again_when_the_window_is_over() {
     let fleet = Fleet::by_hand().await;
@@ -137,7 +137,9 @@ async fn the_dispatcher_offers_again_when_the_window_is_over() {
     let job = fleet.submit("name: only\nengine: claude").await;
     assert_eq!(fleet.coordinator.dispatch().dispatch_once().await.unwrap().offered, []);
     fleet.clock.advance(Duration::from_mins(30));
-    fleet.coordinator.heartbeat(a.clone(), says(&[account], Delivery::Broker)).await.unwrap();
+    // It is alive, and still says the same: its time alone has come.
+    fleet.coordinator.heartbeat(a.clone(), says(&[out(&account, until)], Delivery::Broker)).await.unwrap();
+    fleet.coordinator.dispatch().lead_once().await.unwrap();
     let offered = fleet.coordinator.dispatch().dispatch_once().await.unwrap().offered;
     assert_eq!(offered.iter().map(|offer| offer.job_id).collect::<Vec<_>>(), [job.id]);
 }

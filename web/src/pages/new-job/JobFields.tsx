@@ -147,7 +147,7 @@ function Work({ form, set, errors, fleet }: FieldsProps & { fleet: ReturnType<ty
           placeholder="any"
           choices={fleet.engines}
           value={form.engine}
-          error={errors.engine}
+          error={errors.engine ?? errors.model}
           onChange={(value) => set('engine', value)}
         />
         <ChoicesInput
