@@ -90,7 +90,20 @@ const audit = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([fleet, jobs, newJob, job, budgets, budget, accounts, account, topics, topic, flags, audit]),
+  routeTree: root.addChildren([
+    fleet,
+    jobs,
+    newJob,
+    job,
+    budgets,
+    budget,
+    accounts,
+    account,
+    topics,
+    topic,
+    flags,
+    audit,
+  ]),
   defaultPreload: 'intent',
   defaultErrorComponent: PageCrashed,
   defaultPendingComponent: PageLoading,

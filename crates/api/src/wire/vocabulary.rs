@@ -119,7 +119,7 @@ words! {
 }
 
 words! {
-    /// Whether the account of an engine takes work: `open`, `out_of_quota` until a time, or `signed_out` until somebody signs in.
+    /// Whether the account of an engine takes work; if not, whether time or somebody has to open it.
     #[derive(Default)]
     AccountState [of domain::AccountState] { #[default] Open, OutOfQuota, SignedOut, }
 }

@@ -19,7 +19,9 @@ describe('the manifest of a form', () => {
     const manifest = (engine: string) => toManifest(form({ engine }));
     expect(manifest('claude')).toEqual({ engine: 'claude' });
     expect(manifest(' claude (opus) ')).toEqual({ engine: 'claude', model: 'opus' });
-    expect(manifest('claude (opus), codex,')).toEqual({ engine: [{ name: 'claude', model: 'opus' }, 'codex'] });
+    expect(manifest('claude (opus), codex,')).toEqual({
+      engine: [{ name: 'claude', model: 'opus' }, 'codex'],
+    });
     const of = (more: object) => filledIn({ name: 'x', ...more }, 0).engine;
     expect(of({ engine: 'claude', model: 'opus' })).toBe('claude (opus)');
     expect(of({ engine: [{ name: 'claude', model: 'opus' }, 'codex'] })).toBe('claude (opus), codex');
