@@ -3,10 +3,14 @@
 //! The table ([`rule`] and [`Alert::remedy`]) is the only one: control planes show what they are given. A new kind is a
 //! variant of [`AlertKind`], which the compiler asks for here, and the place that raises it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use giga_domain::budget::{NEAR_PERCENT, PauseCause};
-use giga_domain::{AlertKind, Budget, FactoryId, Health, JobId, Period, ProductId, Severity, Timestamp};
+use giga_domain::{
+    Access, AccountId, AlertKind, Budget, ClosedEngine, FactoryId, Health, JobId, Period, ProductId,
+    Severity, Timestamp,
+};
 use giga_ports::store::EffectCounts;
 use giga_scheduler::{Fix, Remedy, Snapshot, routable};
 
@@ -39,6 +43,8 @@ const fn rule(kind: AlertKind) -> (Severity, &'static str) {
         AlertKind::NoEligibleFactory => (Warning, "No eligible factory"),
         AlertKind::Starvation => (Warning, "Waiting too long"),
         AlertKind::StaleFactory => (Warning, "Factory offline"),
+        AlertKind::AccountSignedOut => (Warning, "Engine signed out"),
+        AlertKind::AccountOutOfQuota => (Warning, "Out of quota"),
         AlertKind::BudgetNear => (Info, "Budget near limit"),
         AlertKind::BudgetPaused => (Info, "Budget paused"),
         AlertKind::EffectsWaiting => (Info, "Deliveries delayed"),
@@ -102,6 +108,14 @@ impl Alert {
                 "see what holds it up; more seats or a higher share help",
                 format!("giga job explain {}", job?),
             ),
+            AlertKind::AccountSignedOut => Remedy::command(
+                "sign in on the machine, or renew its key; `giga doctor` says there what is wrong",
+                format!("giga factory show {}", factory?),
+            ),
+            AlertKind::AccountOutOfQuota => Remedy::command(
+                "wait until it opens, or allow another engine: `engine: [claude, codex]`",
+                "giga account list",
+            ),
             AlertKind::EffectsGivenUp => {
                 Remedy::command("repair the receiver, then send them again", "giga effects list --state dead")
             }
@@ -133,6 +147,7 @@ impl Coordinator {
         alerts.extend(of_queue(&mut state, &snapshot, now));
         alerts.extend(self.of_factories(&state, &snapshot));
         alerts.extend(of_questions(&state));
+        alerts.extend(of_accounts(&snapshot));
         alerts.extend(of_merges(&mut state, now));
         alerts.extend(of_dead_letters(&mut state, now));
         alerts.retain(|alert| match (&alert.product, &alert.factory) {
@@ -205,6 +220,26 @@ fn of_questions(state: &ViewState) -> Vec<Alert> {
 /// A question may be long.
 pub(crate) fn first_line(text: &str) -> String {
     text.trim().lines().next().unwrap_or_default().chars().take(200).collect()
+}
+
+/// One for each account, however many factories have it.
+fn of_accounts(snapshot: &Snapshot) -> Vec<Alert> {
+    let mut alerts: BTreeMap<(&AccountId, bool), Alert> = BTreeMap::new();
+    for factory in snapshot.factories.iter().filter(|factory| factory.live) {
+        for closed in &factory.closed {
+            let ClosedEngine { engine, account, access } = closed;
+            let (kind, message) = match access {
+                Access::OutOfQuota { until } => (
+                    AlertKind::AccountOutOfQuota,
+                    format!("{engine} is out of quota until {until} (account {account}, on {})", factory.id),
+                ),
+                _ => (AlertKind::AccountSignedOut, format!("{engine} is signed out on {}", factory.id)),
+            };
+            let alert = Alert { factory: Some(factory.id.clone()), ..Alert::new(kind, message) };
+            alerts.entry((account, *access == Access::SignedOut)).or_insert(alert);
+        }
+    }
+    alerts.into_values().collect()
 }
 
 /// Of the last day.

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use giga_domain::{Event, FeedPos, ProductId};
+use giga_domain::{Access, AccountId, AccountState, Event, FeedPos, ProductId, Timestamp};
 use giga_ports::store::QueueState;
 use tokio::sync::watch;
 
-use crate::view::Whom;
+use crate::view::{ViewState, Whom};
 use crate::{BudgetView, Coordinator, Error};
 
 #[derive(Debug, Clone)]
@@ -24,6 +24,8 @@ pub struct FleetMetrics {
     pub factories_live: usize,
     pub factories_stale: usize,
     pub factories_draining: usize,
+    /// Accounts of engines by state.
+    pub accounts: Vec<(AccountState, usize)>,
     pub seats: u32,
     pub seats_used: u32,
     /// Of the queued jobs, the one that waits longest.
@@ -42,6 +44,7 @@ impl Coordinator {
         let budgets = self.budgets().await?;
         let now = self.core.store_now();
         let state = self.fleet.view.lock();
+        let accounts = account_states(&state, now);
         let snapshot = self.fleet.snapshot(&state, now, Whom::Everyone);
         let draining = |f: &&giga_scheduler::FactoryView| f.state == giga_domain::FactoryState::Draining;
         let mut oldest: HashMap<ProductId, Duration> = HashMap::new();
@@ -59,6 +62,7 @@ impl Coordinator {
             factories_live: snapshot.factories.iter().filter(|f| f.live).count(),
             factories_stale: snapshot.factories.iter().filter(|f| !f.live).count(),
             factories_draining: snapshot.factories.iter().filter(draining).count(),
+            accounts,
             seats: snapshot.factories.iter().filter(|f| f.live).map(|f| f.seat_limit).sum(),
             seats_used: snapshot.factories.iter().map(|f| f.seats_used).sum(),
             oldest_queued: oldest.values().max().copied(),
@@ -76,4 +80,21 @@ impl Coordinator {
     pub async fn feed(&self, after: FeedPos, limit: usize) -> Result<Vec<Event>, Error> {
         Ok(self.core.store.read().feed(after, limit).await?)
     }
+}
+
+/// Each account once, however many factories have it.
+fn account_states(state: &ViewState, now: Timestamp) -> Vec<(AccountState, usize)> {
+    let closed = state.closed_accounts(now);
+    let mut states: HashMap<&AccountId, AccountState> = HashMap::new();
+    for account in state.factories.values().flat_map(|factory| &factory.advertised.accounts) {
+        let own = match closed.access(account) {
+            Access::Open => AccountState::Open,
+            Access::OutOfQuota { .. } => AccountState::OutOfQuota,
+            Access::SignedOut => AccountState::SignedOut,
+        };
+        let known = states.entry(&account.account).or_insert(own);
+        *known = own.max(*known);
+    }
+    let count = |state| states.values().filter(|own| **own == state).count();
+    AccountState::ALL.into_iter().map(|state| (state, count(state))).collect()
 }

@@ -25,6 +25,17 @@ words! {
     }
 }
 
+impl AccountState {
+    /// What people read for it.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::OutOfQuota => "out of quota",
+            Self::SignedOut => "signed out",
+        }
+    }
+}
+
 /// What a provider counts by, such as five hours or a week.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

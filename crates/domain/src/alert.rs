@@ -15,6 +15,8 @@ words! {
         NoEligibleFactory,
         Starvation,
         StaleFactory,
+        AccountSignedOut,
+        AccountOutOfQuota,
         BudgetNear,
         BudgetPaused,
         EffectsWaiting,
@@ -56,6 +58,14 @@ impl AlertKind {
             Self::StaleFactory => (
                 "a factory missed three heartbeats",
                 "its jobs are queued again automatically; `giga factory prune --idle 24h` removes it",
+            ),
+            Self::AccountSignedOut => (
+                "an engine's account is signed out; its factories do not offer the engine until somebody signs in",
+                "`giga account list`, then sign in on the machine (`giga doctor` says how)",
+            ),
+            Self::AccountOutOfQuota => (
+                "an engine's account has used up a window of its provider; jobs go on with another engine or account that they allow, or wait",
+                "`giga account list` says until when",
             ),
             Self::BudgetNear => ("80 % of a limit is spent or reserved", "`giga budget show PRODUCT`"),
             Self::BudgetPaused => ("somebody paused the product", "`giga budget resume PRODUCT`"),

@@ -53,6 +53,8 @@ pub(crate) enum CliError {
     NoSuchJob(String),
     #[error("there is no topic `{0}`")]
     NoSuchTopic(String),
+    #[error("there is no account `{0}`")]
+    NoSuchAccount(String),
     #[error("{message}")]
     Failed { message: String, hint: Option<String> },
     #[error("writing failed: {0}")]
@@ -90,7 +92,7 @@ impl CliError {
             | Self::Config(_)
             | Self::Usage(_) => USAGE,
             Self::NoToken { .. } | Self::NotItsToken { .. } | Self::SignInEnded { .. } => AUTH,
-            Self::NoSuchJob(_) | Self::NoSuchTopic(_) => NOT_FOUND,
+            Self::NoSuchJob(_) | Self::NoSuchTopic(_) | Self::NoSuchAccount(_) => NOT_FOUND,
             // Whoever read our output has seen enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => OK,
             Self::Client(_)
@@ -157,6 +159,7 @@ impl CliError {
                 "start it with `giga up`, or set the address and token of another with --url and --token-file".to_owned()
             }
             Self::NoSuchJob(_) => "list jobs with `giga job list`".to_owned(),
+            Self::NoSuchAccount(_) => "list accounts with `giga account list`".to_owned(),
             Self::NoSuchTopic(_) => "list topics with `giga topic list`".to_owned(),
             Self::Failed { hint, .. } => return hint.clone(),
             _ => return None,

@@ -13,6 +13,8 @@ export const keys = {
   metrics: ['metrics'] as const,
   alerts: ['alerts'] as const,
   factories: ['factories'] as const,
+  // Below the factories: what they report makes it stale.
+  accounts: ['factories', 'accounts'] as const,
   jobs: ['jobs'] as const,
   job: (id: string) => ['job', id] as const,
   dag: ['dag'] as const,
@@ -50,6 +52,9 @@ export const alertsQuery = () => reads(keys.alerts, (init) => api.GET('/api/flee
 
 export const factoriesQuery = () =>
   reads(keys.factories, (init) => api.GET('/api/fleet/factories', init), POLLED);
+
+export const accountsQuery = () =>
+  reads(keys.accounts, (init) => api.GET('/api/fleet/accounts', init), POLLED);
 
 export const jobQuery = (id: string) =>
   reads([...keys.job(id), 'job'], (init) =>

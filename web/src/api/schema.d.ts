@@ -24,6 +24,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/fleet/accounts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The accounts that engines are signed in with: which are open, until when the others are closed, and what waits for them
+         * @description Needs the role viewer or higher.
+         */
+        get: operations["listAccounts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/fleet/alerts": {
         parameters: {
             query?: never;
@@ -1967,6 +1987,51 @@ export interface components {
             dispatchSeq: number;
             requestId: string;
         };
+        /** @description An account as the fleet has it: one login, on however many factories. */
+        Account: {
+            account: string;
+            /** @description Those that use it; as a rule one. */
+            engines: string[];
+            state: components["schemas"]["AccountState"];
+            /** @description Of one that is out of quota: when it opens again. */
+            until?: string | null;
+            windows?: components["schemas"]["AccountWindow"][];
+            factories: string[];
+            /**
+             * Format: int64
+             * @description Queued jobs that could run now if it were open.
+             */
+            waiting: number;
+            /** @description The first of them. */
+            waitingJobs?: string[];
+        };
+        AccountList: {
+            accounts: components["schemas"]["Account"][];
+        };
+        /** @description What a factory says of the login of one of its engines. Times are lengths from now, because clocks differ. */
+        AccountReport: {
+            engine: string;
+            /** @description A fingerprint: the same login on another factory has the same. Never the credential. */
+            account: string;
+            state?: components["schemas"]["AccountState"];
+            /**
+             * Format: int64
+             * @description Of one that is out of quota: when it opens again.
+             */
+            opensInMs?: number | null;
+            windows?: components["schemas"]["WindowReport"][];
+        };
+        /**
+         * @description Whether the account of an engine takes work; if not, whether time or somebody has to open it.
+         * @enum {string}
+         */
+        AccountState: "open" | "out_of_quota" | "signed_out";
+        AccountWindow: {
+            name: string;
+            /** Format: int32 */
+            usedPercent?: number | null;
+            resetsAt?: string | null;
+        };
         /** @description The body of an action; an empty body is fine. */
         ActionRequest: {
             reason?: string | null;
@@ -2004,7 +2069,7 @@ export interface components {
             since?: string | null;
         };
         /** @enum {string} */
-        AlertCode: "dead_letters" | "budget_exhausted" | "factory_down" | "merge_conflict" | "effects_given_up" | "no_eligible_factory" | "starvation" | "stale_factory" | "budget_near" | "budget_paused" | "effects_waiting";
+        AlertCode: "dead_letters" | "budget_exhausted" | "factory_down" | "merge_conflict" | "effects_given_up" | "no_eligible_factory" | "starvation" | "stale_factory" | "account_signed_out" | "account_out_of_quota" | "budget_near" | "budget_paused" | "effects_waiting";
         /** @description Worst first. */
         AlertList: {
             alerts: components["schemas"]["Alert"][];
@@ -2112,7 +2177,7 @@ export interface components {
          * @description What stands in a job's way. Up to `unfit` they are the filters that a factory is held to.
          * @enum {string}
          */
-        BlockerCode: "draining" | "stale" | "down" | "product" | "capabilities" | "repo" | "seats" | "not_ready" | "paused" | "budget" | "concurrency" | "offered" | "excluded" | "unfit" | "no_factories" | "order" | "preemption" | "dependency" | "child" | "review" | "ship" | "merge" | "failed";
+        BlockerCode: "draining" | "stale" | "down" | "product" | "capabilities" | "repo" | "quota" | "seats" | "not_ready" | "paused" | "budget" | "concurrency" | "offered" | "excluded" | "unfit" | "no_factories" | "order" | "preemption" | "dependency" | "child" | "review" | "ship" | "merge" | "failed";
         Budget: {
             productId: string;
             /**
@@ -2241,6 +2306,8 @@ export interface components {
             wipRef?: string | null;
             commit?: string | null;
             sessionId?: string | null;
+            /** @description Whose session it is: no other engine can go on with it. */
+            sessionEngine?: string | null;
             sessionSpend?: components["schemas"]["Spend"] | null;
             /** @description Of a job with several repositories: what was saved in each, under the same ref. */
             repos?: components["schemas"]["RepoCommit"][];
@@ -2431,6 +2498,17 @@ export interface components {
          * @enum {string}
          */
         EffectState: "pending" | "delivered" | "dead";
+        /**
+         * @description Why a run is not done with an engine that its job prefers.
+         * @enum {string}
+         */
+        EngineNotUsed: "missing" | "signed_out" | "out_of_quota";
+        /** @description An engine that a job may use. */
+        EnginePick: {
+            name: string;
+            /** @description Instead of the one that the factory's operator chose. */
+            model?: string | null;
+        };
         EnqueueAnswer: {
             /** @description In the order of the request. */
             jobs: components["schemas"]["EnqueuedTopicJob"][];
@@ -2498,7 +2576,7 @@ export interface components {
          * @description See `docs/events.md`; also the SSE event's name.
          * @enum {string}
          */
-        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.released" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.children_retried" | "job.shipping" | "job.shipped" | "job.merge_started" | "job.merge_checked" | "job.merged" | "job.merge_sent_back" | "job.merge_conflict" | "job.merge_failed" | "job.merge_proposed" | "job.request_opened" | "job.request_comment" | "job.request_checks" | "job.request_closed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "token.issued" | "token.renewed" | "token.revoked" | "token.signed_in" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "secret.set" | "secret.removed" | "secret.rekeyed" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed" | "key.rotated";
+        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.engine_passed_over" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.account_closed" | "job.released" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.children_retried" | "job.shipping" | "job.shipped" | "job.merge_started" | "job.merge_checked" | "job.merged" | "job.merge_sent_back" | "job.merge_conflict" | "job.merge_failed" | "job.merge_proposed" | "job.request_opened" | "job.request_comment" | "job.request_checks" | "job.request_closed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "token.issued" | "token.renewed" | "token.revoked" | "token.signed_in" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "secret.set" | "secret.removed" | "secret.rekeyed" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed" | "key.rotated";
         /** @description Why the job is where it is, and the smallest change that would move it. */
         Explanation: {
             summary: string;
@@ -2535,8 +2613,17 @@ export interface components {
             /** @description Their health, as it last reported. */
             actualDelivery: components["schemas"]["Delivery"];
             running: string[];
+            /** @description The logins of its engines, each as open as the fleet knows it to be. */
+            accounts?: components["schemas"]["FactoryAccount"][];
             enrolledAt: string;
             lastSeenAt?: string | null;
+        };
+        /** @description The login of one engine of a factory. */
+        FactoryAccount: {
+            engine: string;
+            account: string;
+            state: components["schemas"]["AccountState"];
+            until?: string | null;
         };
         /** @description A process that speaks for a factory. A restart is the same one: the id goes with the folder that it works in. */
         FactoryInstance: {
@@ -2591,7 +2678,7 @@ export interface components {
          * @description Why a run or a job failed. A holder may name those up to `infrastructure`; the others are the coordinator's.
          * @enum {string}
          */
-        FailReason: "verify_failed" | "budget_exceeded" | "timeout" | "crash" | "capability_mismatch" | "no_engine" | "secret" | "infrastructure" | "lease_expired" | "rejected" | "dependency_failed" | "child_failed" | "merge_conflict" | "merge_checks_failed" | "merge_refused" | "request_closed";
+        FailReason: "verify_failed" | "budget_exceeded" | "timeout" | "crash" | "capability_mismatch" | "no_engine" | "signed_out" | "out_of_quota" | "refused" | "context_too_long" | "secret" | "infrastructure" | "lease_expired" | "rejected" | "dependency_failed" | "child_failed" | "merge_conflict" | "merge_checks_failed" | "merge_refused" | "request_closed";
         FailRequest: {
             jobId: string;
             /** Format: int64 */
@@ -2601,6 +2688,8 @@ export interface components {
             detail?: string | null;
             checkpoint?: components["schemas"]["Checkpoint"] | null;
             spend?: components["schemas"]["Spend"] | null;
+            /** @description The accounts of the factory's engines as they are now. Left out: as its last heartbeat said. */
+            accounts?: components["schemas"]["AccountReport"][] | null;
         };
         Failure: {
             reason: components["schemas"]["FailReason"];
@@ -2664,6 +2753,8 @@ export interface components {
             /** Format: double */
             costUsdPerHour?: number | null;
             delivery?: components["schemas"]["Delivery"] | null;
+            /** @description The logins of its engines. */
+            accounts?: components["schemas"]["AccountReport"][];
         };
         /** @description A merge that the factory took. */
         HeldMerge: {
@@ -2716,7 +2807,10 @@ export interface components {
             repo?: string | null;
             /** @description All of them, in the order in which they are merged, where the job works on several. */
             repos?: string[];
+            /** @description The one that it asks for; the first where it allows several. Absent: any engine. */
             engine?: string | null;
+            /** @description All that it may use, in order of preference, where they are several or have models. */
+            engines?: components["schemas"]["EnginePick"][];
             capabilities: string[];
             deps: string[];
             depsMode: components["schemas"]["DepsMode"];
@@ -3010,6 +3104,13 @@ export interface components {
          * @enum {string}
          */
         OperatorAction: "ship" | "requeue" | "reject" | "cancel";
+        /** @description An engine that the job would rather have been run with. */
+        PassedOver: {
+            engine: string;
+            reason: components["schemas"]["EngineNotUsed"];
+            /** Format: int64 */
+            opensInMs?: number | null;
+        };
         /**
          * @description A holder's write: `stage` is `building` to start, or `review`, `testing` or `shipped` to report success (the gates
          *     decide which of them it becomes).
@@ -3019,6 +3120,12 @@ export interface components {
             leaseEpoch: number;
             stage?: components["schemas"]["Stage"] | null;
             checkpoint?: components["schemas"]["Checkpoint"] | null;
+            /** @description With `building`: the engine that runs it. */
+            engine?: string | null;
+            /** @description With `engine`: the model, as far as it is known by then. */
+            model?: string | null;
+            /** @description With `engine`: those that the job prefers to it, and why they do not run it. */
+            passedOver?: components["schemas"]["PassedOver"][];
         };
         PauseBudgetAnswer: {
             budget: components["schemas"]["Budget"];
@@ -3430,7 +3537,10 @@ export interface components {
             /** Format: int64 */
             leaseEpoch: number;
             factoryId: string;
+            /** @description What runs it; before its holder says so, what it asks for where that is one. */
             engine?: string | null;
+            /** @description As far as it is known. */
+            model?: string | null;
             assignedAt: string;
             startedAt?: string | null;
             endedAt?: string | null;
@@ -3456,6 +3566,8 @@ export interface components {
             unseen?: string | null;
             /** @description Where people can look at it, on a forge that has such a thing. */
             pullRequest?: string | null;
+            /** @description The model that worked on it, as the engine named it. */
+            model?: string | null;
             /** Format: int64 */
             tokens?: number | null;
             /** Format: double */
@@ -3478,7 +3590,7 @@ export interface components {
          * @description What a score is made of; the keys of a product's weights.
          * @enum {string}
          */
-        ScoreTerm: "capabilityFit" | "affinity" | "load" | "costFit" | "health" | "starvation";
+        ScoreTerm: "capabilityFit" | "affinity" | "load" | "costFit" | "health" | "engineFit" | "starvation";
         /** @description A secret without its value. */
         Secret: {
             productId: string;
@@ -3777,6 +3889,11 @@ export interface components {
             health: number;
             /**
              * Format: double
+             * @default 1
+             */
+            engineFit: number;
+            /**
+             * Format: double
              * @default 1.5
              */
             starvation: number;
@@ -3797,6 +3914,14 @@ export interface components {
             expiresAt?: string | null;
             /** @description The version of the coordinator that answers. */
             version: string;
+        };
+        WindowReport: {
+            /** @description As its provider calls it, such as `five_hour`. */
+            name: string;
+            /** Format: int32 */
+            usedPercent?: number | null;
+            /** Format: int64 */
+            resetsInMs?: number | null;
         };
     };
     responses: {
@@ -4098,6 +4223,35 @@ export interface operations {
             409: components["responses"]["not_yours"];
             413: components["responses"]["payload_too_large"];
             415: components["responses"]["unsupported_media_type"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    listAccounts: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only this product; needed where the token has several and one must be chosen */
+                "x-product-id"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description By id */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccountList"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
             429: components["responses"]["too_many_requests"];
             500: components["responses"]["internal"];
             503: components["responses"]["unavailable"];

@@ -6,6 +6,7 @@ import type { components } from './schema';
 
 type Schemas = components['schemas'];
 
+export type AccountState = Schemas['AccountState'];
 export type BlockerCode = Schemas['BlockerCode'];
 export type Delivery = Schemas['Delivery'];
 export type DepsMode = Schemas['DepsMode'];
@@ -105,6 +106,13 @@ export const JOB_KIND: Record<JobKind, Labeled> = {
 export const DEPS_MODE: Record<DepsMode, Labeled> = {
   all: { label: 'all' },
   any: { label: 'any' },
+};
+
+/// Whether the account of an engine takes work.
+export const ACCOUNT_STATE: Record<AccountState, Labeled & { tone: Tone }> = {
+  open: { label: 'open', tone: 'ok' },
+  out_of_quota: { label: 'out of quota', tone: 'warn' },
+  signed_out: { label: 'signed out', tone: 'bad' },
 };
 
 export const RUN_OUTCOME: Record<RunOutcome, Labeled & { tone: Tone }> = {
@@ -219,6 +227,7 @@ export const BLOCKER: Record<BlockerCode, Labeled> = {
   product: { label: 'product' },
   capabilities: { label: 'capabilities' },
   repo: { label: 'repository' },
+  quota: { label: 'out of quota' },
   seats: { label: 'seats' },
   not_ready: { label: 'not ready yet' },
   paused: { label: 'paused' },
@@ -254,6 +263,10 @@ export const SCORE_TERM: Record<ScoreTerm, Labeled & { about: string }> = {
   health: {
     label: 'is healthy',
     about: 'Full when the factory reports that it is healthy, half when degraded.',
+  },
+  engineFit: {
+    label: 'has the preferred engine',
+    about: 'Full when the first engine that the job names is open there, less for each one that is not.',
   },
   starvation: {
     label: 'has not waited long',

@@ -8,6 +8,7 @@ export const PLACES = [
   { to: '/jobs', label: 'Jobs', icon: 'jobs', letter: 'j' },
   { to: '/new', label: 'New job', icon: 'plus', letter: 'n' },
   { to: '/budgets', label: 'Budgets', icon: 'budget', letter: 'b' },
+  { to: '/accounts', label: 'Accounts', icon: 'account', letter: 'c' },
   { to: '/topics', label: 'Topics', icon: 'topics', letter: 't' },
   { to: '/flags', label: 'Flags', icon: 'flag', letter: 'l' },
   { to: '/audit', label: 'Audit', icon: 'audit', letter: 'a', least: 'operator' },

@@ -52,6 +52,18 @@ const budget = createRoute({
   component: page(() => import('../pages/budgets/BudgetPage'), 'BudgetPage'),
 });
 
+const accounts = createRoute({
+  ...inShell,
+  path: '/accounts',
+  component: page(() => import('../pages/accounts/AccountsPage'), 'AccountsPage'),
+});
+
+const account = createRoute({
+  ...inShell,
+  path: '/accounts/$account',
+  component: page(() => import('../pages/accounts/AccountsPage'), 'AccountsPage'),
+});
+
 const topics = createRoute({
   ...inShell,
   path: '/topics',
@@ -78,7 +90,20 @@ const audit = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([fleet, jobs, newJob, job, budgets, budget, topics, topic, flags, audit]),
+  routeTree: root.addChildren([
+    fleet,
+    jobs,
+    newJob,
+    job,
+    budgets,
+    budget,
+    accounts,
+    account,
+    topics,
+    topic,
+    flags,
+    audit,
+  ]),
   defaultPreload: 'intent',
   defaultErrorComponent: PageCrashed,
   defaultPendingComponent: PageLoading,

@@ -3,8 +3,9 @@
 use super::transport::Call;
 use super::{Answer, Client, ClientError};
 use crate::wire::{
-    DrainRequest, EnrollAnswer, EnrollRequest, Factory, FactoryList, IssueTokenAnswer, IssueTokenRequest,
-    PruneAnswer, PruneRequest, RenewTokenRequest, RotateAnswer, RotatedKeys, Token, TokenList,
+    AccountList, DrainRequest, EnrollAnswer, EnrollRequest, Factory, FactoryList, IssueTokenAnswer,
+    IssueTokenRequest, PruneAnswer, PruneRequest, RenewTokenRequest, RotateAnswer, RotatedKeys, Token,
+    TokenList,
 };
 
 type Result<T> = std::result::Result<Answer<T>, ClientError>;
@@ -16,6 +17,11 @@ impl Client {
 
     pub async fn factory(&self, id: &str) -> Result<Factory> {
         self.ask(Call::get(&["factories", id])).await
+    }
+
+    /// Those that engines are signed in with.
+    pub async fn accounts(&self) -> Result<AccountList> {
+        self.ask(Call::get(&["accounts"])).await
     }
 
     pub async fn enroll(&self, request: &EnrollRequest) -> Result<EnrollAnswer> {

@@ -120,7 +120,7 @@ words! {
 }
 
 words! {
-    /// Whether the account of an engine takes work: `open`, `out_of_quota` until a time, or `signed_out` until somebody signs in.
+    /// Whether the account of an engine takes work; if not, whether time or somebody has to open it.
     #[derive(Default)]
     AccountState [of domain::AccountState] { #[default] Open, OutOfQuota, SignedOut, }
 }
@@ -305,6 +305,8 @@ words! {
         NoEligibleFactory,
         Starvation,
         StaleFactory,
+        AccountSignedOut,
+        AccountOutOfQuota,
         BudgetNear,
         BudgetPaused,
         EffectsWaiting,
@@ -439,7 +441,7 @@ macro_rules! labels {
     };
 }
 
-labels!(Stage, FailReason, Period, ScoreTerm);
+labels!(Stage, FailReason, Period, ScoreTerm, AccountState);
 
 #[cfg(test)]
 mod tests {

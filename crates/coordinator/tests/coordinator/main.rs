@@ -1,6 +1,7 @@
 //! The use cases on the memory store, with a clock that the test moves.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
+mod accounts;
 mod budgets;
 mod claims;
 mod common;

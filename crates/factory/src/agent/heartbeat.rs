@@ -12,7 +12,7 @@ use giga_domain::{Capability, CapabilitySet, limits};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{AgentError, Shared, accounts};
+use super::{AgentError, Shared, accounts, machine};
 use crate::workspace::LocalRepo;
 
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -54,15 +54,13 @@ async fn send(shared: &Shared, take_over: bool) -> Result<(Duration, CapabilityS
     let _one = shared.heartbeat_lock.lock().await;
     let repos = shared.workspace.discover().await;
     let capabilities = capabilities(shared, &repos);
-    // Jobs, not taken seats: the intake holds a seat while it waits for work.
-    let used = shared.jobs.len();
     let (health, reason) = shared.health.now();
     let request = HeartbeatRequest {
         factory_id: shared.id.to_string(),
         capabilities: capabilities.iter().map(ToString::to_string).collect(),
         repos: entries(repos),
         seat_limit: shared.seat_limit,
-        load: used as f64 / f64::from(shared.seat_limit.max(1)),
+        load: machine::load(),
         health,
         health_reason: reason.map(|reason| reason.chars().take(limits::NOTE_CHARS).collect()),
         can_clone: shared.can_clone,

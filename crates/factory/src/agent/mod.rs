@@ -27,6 +27,7 @@ mod intake;
 mod job;
 mod lease;
 mod log;
+mod machine;
 mod merges;
 mod meter;
 mod places;

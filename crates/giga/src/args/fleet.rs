@@ -8,6 +8,17 @@ use giga_api::wire::Role;
 use super::word;
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum AccountCommand {
+    /// List accounts: which are open, until when the others are closed, and how many jobs wait for them
+    List,
+    /// Show one account: its windows, its factories, and what waits for it
+    Show {
+        /// The account, as `giga account list` shows it
+        account: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum FactoryCommand {
     /// Run jobs on this machine
     #[command(after_help = "\

@@ -27,7 +27,8 @@ pub(crate) use demo::DemoArgs;
 pub(crate) use effects::{EffectsCommand, ListEffectsArgs, OutsideArgs, TrackerCommand, WebhookCommand};
 pub(crate) use engine::{EngineCommand, EngineTryArgs};
 pub(crate) use fleet::{
-    FactoryArg, FactoryCommand, FlagsCommand, KeyCommand, RunArgs, SandboxArgs, TokenCommand, WorkArgs,
+    AccountCommand, FactoryArg, FactoryCommand, FlagsCommand, KeyCommand, RunArgs, SandboxArgs, TokenCommand,
+    WorkArgs,
 };
 pub(crate) use job::{
     ActArgs, AnswerArgs, AskArgs, EventsArgs, InitArgs, JobArg, JobCommand, ListArgs, LogsArgs, SayArgs,
@@ -214,6 +215,18 @@ A review is signed with the label of your token; admins can review for somebody 
     /// Try the coding engines of this machine
     #[command(subcommand)]
     Engine(EngineCommand),
+    /// See the accounts that engines are signed in with, and how much quota they have left
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  giga account list
+  giga account show 3f9a0c1b77de
+
+An account is a login of an engine, known by a fingerprint. The same login on two factories is one
+account: when its provider's window is used up, no factory is given work for it until it opens again."
+    )]
+    Account(AccountCommand),
     /// See the sandbox that jobs run in
     #[command(subcommand)]
     Sandbox(SandboxCommand),

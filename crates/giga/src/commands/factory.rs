@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use comfy_table::{Cell, Color};
-use giga_api::wire::{EnrollRequest, Factory, FactoryState, Health};
+use giga_api::wire::{EnrollRequest, Factory, FactoryAccount, FactoryState, Health};
 
 use super::Done;
 use super::context::Context;
@@ -131,6 +131,15 @@ fn isolation(advertised: &[String]) -> Option<&'static str> {
     }
 }
 
+/// `claude open, codex out of quota (opens in 2 h)`.
+fn accounts(factory: &Factory, output: &Output) -> String {
+    let shown = |account: &FactoryAccount| {
+        let opens = account.until.as_deref().map(|at| format!(" (opens {})", ago(at, output.now)));
+        format!("{} {}{}", account.engine, account.state.label(), opens.unwrap_or_default())
+    };
+    factory.accounts.iter().map(shown).collect::<Vec<_>>().join(", ")
+}
+
 fn text(factory: &Factory, output: &Output) -> String {
     let everything =
         |words: &[String]| if words.is_empty() { "every product".to_owned() } else { joined(words) };
@@ -156,6 +165,7 @@ fn text(factory: &Factory, output: &Output) -> String {
             "withheld",
             (!withheld.is_empty()).then(|| format!("{} (not allowed by its token)", joined(&withheld))),
         ),
+        ("accounts", (!factory.accounts.is_empty()).then(|| accounts(factory, output))),
         ("repos", Some(joined(&repos))),
         ("can clone", Some(if factory.can_clone { "yes" } else { "no" }.to_owned())),
         ("running", Some(joined(&factory.running))),

@@ -1,6 +1,7 @@
 //! What each command does. They talk to the API, look at this machine where that is the question, and print; none of
 //! them knows a store.
 
+mod account;
 mod artifact;
 mod ask;
 mod ask_people;
@@ -52,6 +53,7 @@ pub(crate) async fn run(command: Command, settings: Settings) -> Done {
         Command::Review(args) => review::review(args, &context).await,
         Command::Factory(command) => factory::run(command, &context).await,
         Command::Engine(command) => engine::run(command, &context).await,
+        Command::Account(command) => account::run(command, &context).await,
         Command::Sandbox(command) => sandbox::run(command, &context).await,
         Command::Broker(command) => broker::run(command, &context).await,
         Command::Artifact(command) => artifact::run(command, &context).await,

@@ -255,6 +255,11 @@ async fn fleet_gauges(app: &App, registry: &mut Registry) -> Result<(), giga_coo
         factories.get_or_create(&FactoryLabels { state }).set(count as i64);
     }
     registry.register("factories", "Factories; a draining one is also live or stale", factories);
+    let accounts = Family::<FactoryLabels, Gauge>::default();
+    for (state, count) in fleet.accounts {
+        accounts.get_or_create(&FactoryLabels { state: state.as_str() }).set(count as i64);
+    }
+    registry.register("engine_accounts", "Accounts that engines are signed in with", accounts);
     budget_gauges(&fleet.budgets, registry);
     registry.register("topic_depth", "Topic jobs by state", topic_depths(app).await?);
     let (effects, oldest) = app.coordinator.effects().counts().await?;

@@ -216,6 +216,7 @@ fn run(run: &Run, now: Timestamp, cells: usize) -> Vec<Pieces> {
     };
     let mut facts = vec![took];
     facts.extend(run.engine.as_deref().map(clean));
+    facts.extend(run.model.as_deref().map(clean));
     let assumed = if run.report.cost_assumed { " assumed" } else { "" };
     facts.extend(run.report.cost_usd.map(|cost| format!("{cost}{assumed}")));
     facts.extend(run.report.tokens.map(|tokens| format!("{tokens} tokens")));

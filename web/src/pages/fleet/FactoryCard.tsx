@@ -2,6 +2,7 @@ import { UnstyledButton } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { memo, useState } from 'react';
 import type { Factory, Job } from '../../api/types';
+import { ACCOUNT_STATE } from '../../api/vocabulary';
 import { Ago } from '../../ui/Ago';
 import { CommandLine } from '../../ui/CommandLine';
 import { duration, millis, plural } from '../../ui/format';
@@ -54,6 +55,7 @@ export const FactoryCard = memo(function FactoryCard({ factory, running, offered
           <SeatCells limit={factory.seatLimit} used={factory.seatsUsed} offered={offered} />
           <Runs factory={factory} running={running} />
           <Capabilities capabilities={factory.capabilities} />
+          <Accounts factory={factory} />
           <Facts factory={factory} />
         </>
       )}
@@ -152,6 +154,29 @@ function Capabilities({ capabilities }: { capabilities: string[] }) {
         </UnstyledButton>
       )}
     </div>
+  );
+}
+
+/// Only those that take no work: an open account is the ordinary case.
+function Accounts({ factory }: { factory: Factory }) {
+  const closed = (factory.accounts ?? []).filter((account) => account.state !== 'open');
+  if (closed.length === 0) return null;
+  return (
+    <p className={classes.facts}>
+      {closed.map(({ engine, account, state, until }) => (
+        <span key={engine} className={classes.differs}>
+          <Link to="/accounts/$account" params={{ account }} className={classes.job}>
+            {engine} {ACCOUNT_STATE[state].label}
+          </Link>
+          {until && (
+            <>
+              {', opens '}
+              <Ago at={until} />
+            </>
+          )}
+        </span>
+      ))}
+    </p>
   );
 }
 

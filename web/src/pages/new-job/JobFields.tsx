@@ -143,11 +143,11 @@ function Work({ form, set, errors, fleet }: FieldsProps & { fleet: ReturnType<ty
         />
         <ChoiceInput
           label="Engine"
-          description={`From ${plural(fleet.live, 'online factory', 'online factories')}`}
+          description="One, or several in order of preference: claude (opus), codex"
           placeholder="any"
           choices={fleet.engines}
           value={form.engine}
-          error={errors.engine}
+          error={errors.engine ?? errors.model}
           onChange={(value) => set('engine', value)}
         />
         <ChoicesInput

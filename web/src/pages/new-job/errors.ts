@@ -12,7 +12,7 @@ export const UNDER_MORE = [
 ] as const;
 // biome-ignore format: a table
 export const FIELDS = [
-  'name', 'product', 'kind', 'repo', 'engine', 'script', 'capabilities', 'priority', 'budget.usd', 'verify',
+  'name', 'product', 'kind', 'repo', 'engine', 'model', 'script', 'capabilities', 'priority', 'budget.usd', 'verify',
   'review.quorum', 'ship', 'bodyMd', ...UNDER_MORE,
 ] as const;
 export type Field = (typeof FIELDS)[number];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../api/types';
 import { EMPTY_FORM, type JobForm, toManifest } from './form';
-import { formOf } from './prefill';
+import { filledIn, formOf } from './prefill';
 
 const form = (fields: Partial<JobForm>): JobForm => ({ ...EMPTY_FORM, ...fields });
 
@@ -13,6 +13,18 @@ describe('the manifest of a form', () => {
         name: 'x',
       },
     );
+  });
+
+  it('takes engines in order of preference, each with its model', () => {
+    const manifest = (engine: string) => toManifest(form({ engine }));
+    expect(manifest('claude')).toEqual({ engine: 'claude' });
+    expect(manifest(' claude (opus) ')).toEqual({ engine: 'claude', model: 'opus' });
+    expect(manifest('claude (opus), codex,')).toEqual({
+      engine: [{ name: 'claude', model: 'opus' }, 'codex'],
+    });
+    const of = (more: object) => filledIn({ name: 'x', ...more }, 0).engine;
+    expect(of({ engine: 'claude', model: 'opus' })).toBe('claude (opus)');
+    expect(of({ engine: [{ name: 'claude', model: 'opus' }, 'codex'] })).toBe('claude (opus), codex');
   });
 
   it('has every field under the name that the coordinator knows', () => {

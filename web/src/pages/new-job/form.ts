@@ -85,7 +85,9 @@ export function toManifest(form: JobForm): Manifest {
       }),
     );
     put('onConflict', word(form.onConflict));
-    put('engine', word(form.engine));
+    const { engine, model } = engines(form.engine);
+    put('engine', engine);
+    put('model', model);
     if (form.engine.trim() === 'shell' || form.persona.trim() !== '') put('script', block(form.script));
     put('persona', word(form.persona));
     put('capabilities', list(form.capabilities));
@@ -114,6 +116,19 @@ export function toManifest(form: JobForm): Manifest {
     put('runAt', instant(form.runAt));
   }
   return manifest;
+}
+
+/// `claude`, `claude (opus)`, or several in order of preference: `claude (opus), codex`.
+export function engines(text: string): { engine?: ManifestValue; model?: string } {
+  const pick = (part: string) => {
+    const [, name, model] = /^([^()]+?)\s*\(([^()]+)\)$/.exec(part) ?? [undefined, part, undefined];
+    return { name: name ?? part, model: model?.trim() };
+  };
+  const picks = (list(text.split(',').map((part) => part.trim())) ?? []).map(pick);
+  const [only] = picks;
+  if (picks.length === 1 && only) return { engine: only.name, model: only.model };
+  if (picks.length === 0) return {};
+  return { engine: picks.map(({ name, model }) => (model ? { name, model } : name)) };
 }
 
 function word(text: string): string | undefined {

@@ -43,7 +43,7 @@ export function filledIn(given: unknown, now: number): Omit<JobForm, 'deps' | 'p
     kind,
     repo: repo ?? text(manifest.repo),
     moreRepos,
-    engine: text(manifest.engine),
+    engine: engineText(manifest.engine, manifest.model),
     script: text(manifest.script),
     persona: text(manifest.persona),
     capabilities: texts(manifest.capabilities),
@@ -106,4 +106,15 @@ function text(value: unknown): string {
 
 function texts(value: unknown): string[] {
   return Array.isArray(value) ? value.map(text).filter((item) => item !== '') : [];
+}
+
+/// As the form takes it: `claude (opus), codex`.
+function engineText(engine: unknown, model: unknown): string {
+  const shown = (pick: unknown, own: string) => {
+    const named = record(pick);
+    const [name, ofPick] = typeof pick === 'string' ? [pick, own] : [text(named.name), text(named.model)];
+    return ofPick ? `${name} (${ofPick})` : name;
+  };
+  if (Array.isArray(engine)) return engine.map((pick) => shown(pick, '')).join(', ');
+  return engine === undefined ? '' : shown(engine, text(model));
 }

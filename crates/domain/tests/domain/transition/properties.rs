@@ -369,7 +369,10 @@ fn check_attempts(before: &Job, command: &Command, now: Timestamp, job: &Job) ->
         && match command {
             Command::Expire => before.lease().is_some_and(|lease| lease.expires_at <= now),
             Command::Holder { actions, .. } => {
-                actions.iter().any(|action| matches!(action, HolderAction::Fail { .. }))
+                let counts = |failure: &Failure| !failure.reason.is_of_the_account();
+                actions
+                    .iter()
+                    .any(|action| matches!(action, HolderAction::Fail { failure, .. } if counts(failure)))
             }
             _ => false,
         };

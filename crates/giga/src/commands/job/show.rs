@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use giga_api::wire::{Failure, Job, JobResult, Lease, Run, RunReport};
+use giga_api::wire::{EnginePick, Failure, Job, JobResult, Lease, Run, RunReport};
 
 use super::manifest_file::is_made_up;
 use crate::commands::Done;
@@ -73,7 +73,7 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         ("priority", Some(job.priority.to_string())),
         ("repo", job.repo.clone().filter(|_| job.repos.is_empty())),
         ("repos", (!job.repos.is_empty()).then(|| joined(&job.repos))),
-        ("engine", Some(job.engine.clone().unwrap_or_else(|| "any".to_owned()))),
+        ("engine", Some(engine_of(job))),
         ("needs", Some(joined(&needs))),
         ("depends on", (!job.deps.is_empty()).then(|| format!("{} of {}", job.deps_mode, joined(&job.deps)))),
         ("failed attempts", Some(job.attempts.to_string())),
@@ -117,6 +117,18 @@ fn needs_input(job: &Job, output: &Output) -> Option<String> {
     job.needs_input.then(|| open.collect::<Vec<_>>().join("; "))
 }
 
+/// `claude`, or all that it may use in order of preference, each with its model.
+fn engine_of(job: &Job) -> String {
+    let shown = |pick: &EnginePick| match &pick.model {
+        Some(model) => format!("{} ({model})", pick.name),
+        None => pick.name.clone(),
+    };
+    match job.engines.as_slice() {
+        [] => job.engine.clone().unwrap_or_else(|| "any".to_owned()),
+        several => several.iter().map(shown).collect::<Vec<_>>().join(", "),
+    }
+}
+
 fn result_of(result: &JobResult) -> String {
     let at = match result.repos.as_slice() {
         [] => result.commit.clone(),
@@ -145,8 +157,14 @@ fn cost(report: &RunReport) -> String {
     }
 }
 
+fn engine_and_model(run: &Run) -> String {
+    let engine = dash(run.engine.as_deref());
+    run.model.as_ref().map_or_else(|| engine.to_owned(), |model| format!("{engine} ({model})"))
+}
+
 fn runs_table(runs: &[Run], output: &Output) -> String {
-    let mut table = Columns::new(&["EPOCH", "FACTORY", "OUTCOME", "STARTED", "ENDED", "COST", "RESULT~"]);
+    let mut table =
+        Columns::new(&["EPOCH", "FACTORY", "ENGINE", "OUTCOME", "STARTED", "ENDED", "COST", "RESULT~"]);
     for run in runs {
         let time = |at: &Option<String>| at.as_deref().map_or("-".to_owned(), |at| ago(at, output.now));
         let failure = run.failure.as_ref().map(Failure::words);
@@ -154,6 +172,7 @@ fn runs_table(runs: &[Run], output: &Output) -> String {
         table.row([
             run.lease_epoch.to_string(),
             printable(&run.factory_id),
+            printable(&engine_and_model(run)),
             run.outcome.to_string(),
             time(&run.started_at),
             time(&run.ended_at),

@@ -27,6 +27,7 @@ export function RunsPanel({ job, runs }: { job: Job; runs: readonly Run[] }) {
     ['Outcome', (run) => <Outcome run={run} />],
     ['Factory', (run) => visible(run.factoryId)],
     ['Engine', (run) => visible(run.engine ?? '–')],
+    ['Model', (run) => visible(run.model ?? '–')],
     ['Claimed', (run) => <Ago at={run.assignedAt} />],
     ['Started', (run) => <Ago at={run.startedAt} />],
     ['Ended', (run) => <Ago at={run.endedAt} />],

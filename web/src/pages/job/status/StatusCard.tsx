@@ -114,7 +114,7 @@ function Held({ job, runs, now }: { job: Job; runs: readonly Run[]; now: number 
         <Fact name="Claimed">
           <Ago at={job.lease?.grantedAt} />
         </Fact>
-        {run?.engine && <Fact name="Engine">{run.engine}</Fact>}
+        {run?.engine && <Fact name="Engine">{run.model ? `${run.engine} (${run.model})` : run.engine}</Fact>}
         {spent && <Fact name="Cost of this run">{spent}</Fact>}
         {left && (
           <Fact name="Lease">
