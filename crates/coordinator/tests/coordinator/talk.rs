@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use giga_coordinator::Directive;
-use giga_domain::{AlertKind, Ask, Delivery, FactoryId, FailReason, Holder, HolderAction, Job, Stage};
 use giga_coordinator::StreamEvent;
+use giga_domain::{AlertKind, Ask, Delivery, FactoryId, FailReason, Holder, HolderAction, Job, Stage};
 
 use crate::common::{Fleet, operator};
 
@@ -100,8 +100,12 @@ async fn it_says_what_it_waits_for() {
         Some(format!(r"giga job answer {} --question 1 yes|'it'\''s no'", job.id).as_str())
     );
     let alerts = fleet.coordinator.alerts().await.unwrap();
-    let alert = alerts.iter().find(|alert| alert.kind == AlertKind::NeedsInput).expect("somebody has to answer");
-    assert_eq!((alert.job, alert.message.as_str()), (Some(job.id), format!("job {} asks: Which port?", job.id).as_str()));
+    let alert =
+        alerts.iter().find(|alert| alert.kind == AlertKind::NeedsInput).expect("somebody has to answer");
+    assert_eq!(
+        (alert.job, alert.message.as_str()),
+        (Some(job.id), format!("job {} asks: Which port?", job.id).as_str())
+    );
     fleet.coordinator.answer(job.id, Some(1), "yes".to_owned(), "ana".to_owned(), operator()).await.unwrap();
     let alerts = fleet.coordinator.alerts().await.unwrap();
     assert!(alerts.iter().all(|alert| alert.kind != AlertKind::NeedsInput), "{alerts:?}");
