@@ -1,7 +1,7 @@
 //! Doing what was confirmed, and saying what became of it.
 
 use giga_api::client::{Client, ClientError};
-use giga_api::wire::{Job, PauseBudgetRequest, ReviewRequest, ReviewVerdict};
+use giga_api::wire::{AnswerRequest, Job, PauseBudgetRequest, ReviewRequest, ReviewVerdict, SayRequest};
 
 use crate::data::{describe, narrowed};
 use crate::msg::Action;
@@ -27,6 +27,15 @@ async fn done(client: &Client, action: &Action) -> Result<String, ClientError> {
         Action::RequestChanges { id, epoch, comment, .. } => {
             let request = verdict(ReviewVerdict::RequestChanges, Some(comment.clone()), *epoch);
             standing(&client.review(id, &request).await?.value)
+        }
+        Action::Answer { id, name, question, text, .. } => {
+            let request = AnswerRequest { question: Some(*question), answer: text.clone() };
+            client.answer(id, &request).await?;
+            format!("question {question} of {name} is answered")
+        }
+        Action::Say { id, name, text, .. } => {
+            client.say(id, &SayRequest { text: text.clone(), request_id: None }).await?;
+            format!("{name} gets your message")
         }
         Action::Drain { factory, undo } => {
             client.drain(factory, *undo).await?;

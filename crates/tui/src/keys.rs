@@ -109,6 +109,8 @@ pub const KEYS: &[Key] = &[
     act(Job, "r", "requeue", "requeue; its attempts start over"),
     act(Job, "S", "ship", "ship a job that is ready to ship"),
     act(Job, "x", "cancel", "cancel it and everything below it"),
+    act(Job, "i", "answer", "answer the question that it asks"),
+    act(Job, "m", "", "say something to its engine"),
     act(Job, "A", "approve", "approve (in review)"),
     act(Job, "C", "changes", "request changes with a comment (in review)"),
     act(Job, "X", "reject", "reject (in review)"),

@@ -137,6 +137,8 @@ pub enum Action {
     Job { act: OperatorAction, id: String, name: String, meant: String },
     Approve { id: String, name: String, meant: String, epoch: Option<u64> },
     RequestChanges { id: String, name: String, meant: String, epoch: Option<u64>, comment: String },
+    Answer { id: String, name: String, meant: String, question: u32, text: String },
+    Say { id: String, name: String, meant: String, text: String },
     Drain { factory: String, undo: bool },
     PauseBudget { product: String, stop_running: bool },
     ResumeBudget { product: String },
@@ -154,6 +156,10 @@ impl Action {
             Self::RequestChanges { meant, comment, .. } => {
                 format!("giga review {} --request-changes -m {}", quoted(meant), quoted(comment))
             }
+            Self::Answer { meant, question, text, .. } => {
+                format!("giga job answer {} --question {question} {}", quoted(meant), quoted(text))
+            }
+            Self::Say { meant, text, .. } => format!("giga job say {} {}", quoted(meant), quoted(text)),
             Self::Drain { factory, undo: false } => format!("giga factory drain {}", quoted(factory)),
             Self::Drain { factory, undo: true } => format!("giga factory drain {} --undo", quoted(factory)),
             Self::PauseBudget { product, stop_running } => {
@@ -183,6 +189,8 @@ impl Action {
             Self::PauseTopic { topic, .. } => format!("pause topic {}?", clean(topic)),
             Self::RetryDead { topic, dead, .. } => format!("retry {dead} dead of {}?", clean(topic)),
             Self::RequestChanges { .. }
+            | Self::Answer { .. }
+            | Self::Say { .. }
             | Self::Drain { undo: true, .. }
             | Self::ResumeBudget { .. }
             | Self::ResumeTopic { .. } => return None,

@@ -66,6 +66,11 @@ export const runsQuery = (id: string) =>
     api.GET('/api/fleet/jobs/{id}/runs', { params: { path: { id } }, ...init }),
   );
 
+export const conversationQuery = (id: string) =>
+  reads([...keys.job(id), 'conversation'], (init) =>
+    api.GET('/api/fleet/jobs/{id}/conversation', { params: { path: { id } }, ...init }),
+  );
+
 export const explainQuery = (id: string) =>
   reads(
     [...keys.job(id), 'explain'],

@@ -724,6 +724,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/fleet/jobs/{id}/answer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer a question of the job; the answer reaches a running engine at once, and brings a parked job back
+         * @description Needs the role submitter or higher. A job of another product is answered like one that does not exist.
+         */
+        post: operations["answerQuestion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/fleet/jobs/{id}/artifacts": {
         parameters: {
             query?: never;
@@ -762,6 +782,46 @@ export interface paths {
          * @description Needs the role submitter or higher. What runs inside a job may call it about that job, with its job token. A job of another product is answered like one that does not exist.
          */
         post: operations["submitChildren"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/jobs/{id}/conversation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the job asked, and what people answered and said; its holder reads here what its engine is to be given
+         * @description Needs the role viewer or higher, or the token of a factory. What runs inside a job may call it about that job, with its job token. A job of another product is answered like one that does not exist.
+         */
+        get: operations["getConversation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/jobs/{id}/conversation/delivered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The engine was given these answers and messages: they are not given to it again
+         * @description Needs the token of the factory itself. What runs inside a job may call it about that job, with its job token.
+         */
+        post: operations["markDelivered"];
         delete?: never;
         options?: never;
         head?: never;
@@ -906,6 +966,46 @@ export interface paths {
          * @description Needs the token of the factory itself.
          */
         post: operations["appendLog"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/jobs/{id}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Say something to the job's engine, which gets it at its next turn, at the latest when it runs next
+         * @description Needs the role submitter or higher. A job of another product is answered like one that does not exist.
+         */
+        post: operations["sayToJob"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/jobs/{id}/questions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The holder, or what runs inside the job, asks people something; at most 5 questions are open at once
+         * @description Needs the token of the factory itself. What runs inside a job may call it about that job, with its job token.
+         */
+        post: operations["askPeople"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2074,6 +2174,14 @@ export interface components {
         AlertList: {
             alerts: components["schemas"]["Alert"][];
         };
+        AnswerRequest: {
+            /**
+             * Format: int32
+             * @description Left out: the only open one.
+             */
+            question?: number | null;
+            answer: string;
+        };
         AppendLogAnswer: {
             /**
              * Format: int64
@@ -2108,6 +2216,18 @@ export interface components {
         ArtifactList: {
             /** @description Of all runs, by epoch and name. */
             artifacts: components["schemas"]["Artifact"][];
+        };
+        AskRequest: {
+            /** Format: int64 */
+            leaseEpoch: number;
+            text: string;
+            kind?: components["schemas"]["QuestionKind"];
+            options?: string[];
+            default?: string | null;
+            /** @description The same key is the same question, in every run of the job; without one, the same text and options are. */
+            key?: string | null;
+            /** @description Such as 30m, where that is shorter than the job's own. */
+            deadline?: string | null;
         };
         /** @description One thing that somebody did. */
         AuditEntry: {
@@ -2348,6 +2468,18 @@ export interface components {
              */
             max?: number | null;
         };
+        /** @description What is open or was not delivered is all here; of the rest the newest 20 of each. The history of the job has the others. */
+        Conversation: {
+            /** @description Oldest first. */
+            questions: components["schemas"]["Question"][];
+            /** @description Oldest first. */
+            messages: components["schemas"]["Message"][];
+            /**
+             * Format: int64
+             * @description The place of the newest answer or message: `after` of the next call.
+             */
+            lastSeq: number;
+        };
         CorrectBudgetRequest: {
             /**
              * Format: double
@@ -2411,6 +2543,18 @@ export interface components {
                 [key: string]: number;
             };
         };
+        /** @description Which run was given it, and when. */
+        Delivered: {
+            at: string;
+            /** Format: int64 */
+            leaseEpoch: number;
+        };
+        DeliveredRequest: {
+            /** Format: int64 */
+            leaseEpoch: number;
+            /** @description Places of answers and messages; at most 100. */
+            seqs: number[];
+        };
         /**
          * @description How jobs reach a factory.
          * @enum {string}
@@ -2440,10 +2584,10 @@ export interface components {
         };
         /**
          * @description What a factory has to do: `cancel` stops the run, `preempt` saves a checkpoint and releases the job, `drain`
-         *     takes no new jobs.
+         *     takes no new jobs, `input` reads what people said, `park` is as `preempt`: a question has been open for too long.
          * @enum {string}
          */
-        Directive: "cancel" | "preempt" | "drain";
+        Directive: "cancel" | "preempt" | "drain" | "input" | "park";
         Divergence: {
             jobId: string;
             productId?: string | null;
@@ -2836,6 +2980,12 @@ export interface components {
             /** @description Who approved it so far, while it is in review. */
             approvals?: string[];
             gate?: components["schemas"]["ReviewGate"] | null;
+            /** @description A person has to answer one of `openQuestions`. */
+            needsInput?: boolean;
+            /** @description There is something to read in its conversation. */
+            hasConversation?: boolean;
+            /** @description Oldest first; at most 5. */
+            openQuestions?: components["schemas"]["Question"][];
             /** @description Reviews, oldest first; the newest 20. */
             reviews?: components["schemas"]["ReviewNote"][];
             idempotencyKey?: string | null;
@@ -3083,6 +3233,18 @@ export interface components {
             /** @description What its owner should know about it. */
             note?: string | null;
         };
+        /** @description Something that a person says to a job's engine. */
+        Message: {
+            /**
+             * Format: int64
+             * @description Its place among all that the job was told.
+             */
+            seq: number;
+            text: string;
+            by: string;
+            at: string;
+            delivered?: components["schemas"]["Delivered"] | null;
+        };
         /**
          * @description How far jobs may reach at most: as far as the factory lets them, what it lists, or nothing but the coordinator and
          *     their engine's own hosts.
@@ -3151,6 +3313,11 @@ export interface components {
          * @enum {string}
          */
         Period: "day" | "week" | "month" | "total";
+        /**
+         * @description What an engine may do without asking, least first.
+         * @enum {string}
+         */
+        Permissions: "ask" | "edit" | "commands" | "all";
         PlanAnswer: {
             /** @description Could any factory of today's fleet ever run it? */
             routable: boolean;
@@ -3198,6 +3365,8 @@ export interface components {
              * @default open
              */
             network: components["schemas"]["NetworkLevel"];
+            /** @default null */
+            permissions: components["schemas"]["Permissions"] | null;
             /**
              * Format: int32
              * @description Children of one job. If absent, people may add any number, and what runs inside a job 100.
@@ -3267,7 +3436,7 @@ export interface components {
          * @description What programs decide by; each has one status and one title for ever.
          * @enum {string}
          */
-        ProblemCode: "invalid_request" | "invalid_manifest" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "fenced" | "illegal_transition" | "result_mismatch" | "unseen_changes" | "not_yours" | "log_gap" | "idempotency_conflict" | "factory_exists" | "factory_in_use" | "no_heartbeat" | "repo_owned" | "rev_mismatch" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "unroutable" | "too_many_requests" | "internal" | "unavailable" | "storage_full" | "no_secret" | "secret_key";
+        ProblemCode: "invalid_request" | "invalid_manifest" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "fenced" | "illegal_transition" | "result_mismatch" | "unseen_changes" | "not_yours" | "question_closed" | "log_gap" | "idempotency_conflict" | "factory_exists" | "factory_in_use" | "no_heartbeat" | "repo_owned" | "rev_mismatch" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "unroutable" | "too_many_requests" | "internal" | "unavailable" | "storage_full" | "no_secret" | "secret_key";
         Product: {
             productId: string;
             /**
@@ -3356,6 +3525,52 @@ export interface components {
             factoryId: string;
             merges: components["schemas"]["PushMerge"][];
         };
+        /** @description Something that a job wants to know of people. */
+        Question: {
+            /**
+             * Format: int32
+             * @description Counts from 1 in each job.
+             */
+            number: number;
+            kind: components["schemas"]["QuestionKind"];
+            state: components["schemas"]["QuestionState"];
+            text: string;
+            /** @description A permission is answered with one of these, a question with one of them or with anything else. */
+            options?: string[];
+            /** @description The answer if nobody gives one by the deadline. Without one the job fails then. */
+            default?: string | null;
+            /** @description What its asker calls it. */
+            key?: string | null;
+            /**
+             * Format: int64
+             * @description Of the run that asked.
+             */
+            leaseEpoch: number;
+            askedAt: string;
+            /** @description From then on its run gives its seat up and goes on when it is answered. */
+            parkAt: string;
+            deadline: string;
+            answer?: string | null;
+            /** @description Who answered; missing where the default was taken. */
+            answeredBy?: string | null;
+            closedAt?: string | null;
+            /**
+             * Format: int64
+             * @description The place of its answer among all that the job was told.
+             */
+            seq?: number | null;
+            delivered?: components["schemas"]["Delivered"] | null;
+        };
+        /**
+         * @description What a question is: anything, or a request for permission, which is answered with one of its options.
+         * @enum {string}
+         */
+        QuestionKind: "question" | "permission";
+        /**
+         * @description Whether a question is open, or how it was closed. `withdrawn`: its job ended, or goes on without the answer.
+         * @enum {string}
+         */
+        QuestionState: "open" | "answered" | "defaulted" | "expired" | "withdrawn";
         QueueState: {
             /**
              * Format: int64
@@ -3585,6 +3800,11 @@ export interface components {
             repos?: components["schemas"]["RepoCommit"][];
             /** @description The results of the manifest's `verify` commands, in their order. */
             checks?: components["schemas"]["Check"][];
+        };
+        SayRequest: {
+            text: string;
+            /** @description Repeating it after a lost reply says nothing twice. */
+            requestId?: string | null;
         };
         /**
          * @description What a score is made of; the keys of a product's weights.
@@ -4089,6 +4309,15 @@ export interface components {
         };
         /** @description code: payload_too_large */
         payload_too_large: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description code: question_closed */
+        question_closed: {
             headers: {
                 [name: string]: unknown;
             };
@@ -5397,6 +5626,8 @@ export interface operations {
                 parent?: string;
                 /** @description The name contains this, in upper or lower case */
                 name?: string;
+                /** @description `true`: a person has to answer a question of it */
+                needsInput?: string;
                 /** @description How many at most: 1 to 500, 50 if left out */
                 limit?: string;
                 /** @description From `nextCursor` of the page before */
@@ -5660,6 +5891,48 @@ export interface operations {
             503: components["responses"]["unavailable"];
         };
     };
+    answerQuestion: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only this product; needed where the token has several and one must be chosen */
+                "x-product-id"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AnswerRequest"];
+            };
+        };
+        responses: {
+            /** @description The job after it */
+            200: {
+                headers: {
+                    /** @description Entity tag */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            409: components["responses"]["question_closed"];
+            413: components["responses"]["payload_too_large"];
+            415: components["responses"]["unsupported_media_type"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
     listArtifacts: {
         parameters: {
             query?: never;
@@ -5778,6 +6051,78 @@ export interface operations {
             413: components["responses"]["payload_too_large"];
             415: components["responses"]["unsupported_media_type"];
             422: components["responses"]["unroutable"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    getConversation: {
+        parameters: {
+            query?: {
+                /** @description `lastSeq` of the answer before: with nothing newer, the call waits */
+                after?: string;
+                /** @description With nothing newer than `after`, wait so long for it, such as 30s; at most 60s */
+                wait?: string;
+            };
+            header?: {
+                /** @description Only this product; needed where the token has several and one must be chosen */
+                "x-product-id"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All that is open, and the newest of the rest */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Conversation"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    markDelivered: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeliveredRequest"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            409: components["responses"]["fenced"];
+            413: components["responses"]["payload_too_large"];
+            415: components["responses"]["unsupported_media_type"];
             429: components["responses"]["too_many_requests"];
             500: components["responses"]["internal"];
             503: components["responses"]["unavailable"];
@@ -6072,6 +6417,94 @@ export interface operations {
             408: components["responses"]["request_timeout"];
             409: components["responses"]["fenced-or-log_gap"];
             413: components["responses"]["payload_too_large"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    sayToJob: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only this product; needed where the token has several and one must be chosen */
+                "x-product-id"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SayRequest"];
+            };
+        };
+        responses: {
+            /** @description The job after it */
+            200: {
+                headers: {
+                    /** @description Entity tag */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            409: components["responses"]["illegal_transition"];
+            413: components["responses"]["payload_too_large"];
+            415: components["responses"]["unsupported_media_type"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    askPeople: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AskRequest"];
+            };
+        };
+        responses: {
+            /** @description It was asked before and has its answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Question"];
+                };
+            };
+            /** @description The question is open */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Question"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            409: components["responses"]["fenced"];
+            413: components["responses"]["payload_too_large"];
+            415: components["responses"]["unsupported_media_type"];
             429: components["responses"]["too_many_requests"];
             500: components["responses"]["internal"];
             503: components["responses"]["unavailable"];

@@ -17,6 +17,7 @@ export type OperatorAction = Schemas['OperatorAction'];
 export type Period = Schemas['Period'];
 export type Priority = Schemas['Priority'];
 export type ProblemCode = Schemas['ProblemCode'];
+export type QuestionState = Schemas['QuestionState'];
 export type ReviewVerdict = Schemas['ReviewVerdict'];
 export type Role = Schemas['Role'];
 export type RunOutcome = Schemas['RunOutcome'];
@@ -125,6 +126,14 @@ export const RUN_OUTCOME: Record<RunOutcome, Labeled & { tone: Tone }> = {
   cancelled: { label: 'cancelled', tone: 'quiet' },
 };
 
+export const QUESTION_STATE: Record<QuestionState, Labeled> = {
+  open: { label: 'open' },
+  answered: { label: 'answered' },
+  defaulted: { label: 'not answered in time, default taken' },
+  expired: { label: 'not answered in time' },
+  withdrawn: { label: 'withdrawn' },
+};
+
 export const FAIL_REASON: Record<FailReason, Labeled> = {
   verify_failed: { label: 'verification failed' },
   budget_exceeded: { label: 'budget exceeded' },
@@ -139,6 +148,7 @@ export const FAIL_REASON: Record<FailReason, Labeled> = {
   secret: { label: 'secret problem' },
   infrastructure: { label: 'infrastructure problem' },
   lease_expired: { label: 'lease expired' },
+  unanswered: { label: 'question not answered' },
   rejected: { label: 'rejected' },
   dependency_failed: { label: 'dependency failed' },
   child_failed: { label: 'child failed' },
@@ -241,6 +251,7 @@ export const BLOCKER: Record<BlockerCode, Labeled> = {
   preemption: { label: 'preemption' },
   dependency: { label: 'dependency' },
   child: { label: 'child' },
+  question: { label: 'question' },
   review: { label: 'review' },
   ship: { label: 'ship' },
   merge: { label: 'merge' },

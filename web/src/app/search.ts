@@ -43,6 +43,10 @@ export const FILTERS: Record<JobFilter, FilterMeaning> = {
   repo: { label: 'repository', matches: (job, value) => job.repo === value },
   factory: { label: 'running on', matches: (job, value) => job.lease?.factoryId === value },
   parent: { label: 'child of', matches: (job, value) => job.parentId === value },
+  needsInput: {
+    label: 'needs input',
+    matches: (job, value) => value !== 'true' || job.needsInput === true,
+  },
   name: { label: 'name contains', matches: (job, value) => asciiLower(job.name).includes(asciiLower(value)) },
 };
 export const JOB_FILTERS = Object.keys(FILTERS) as JobFilter[];

@@ -17,4 +17,5 @@ mod graph;
 mod life;
 mod preemption;
 mod repeats;
+mod talk;
 mod topics;

@@ -218,7 +218,7 @@ impl NewEvent {
 
     /// Also the failure's detail.
     pub(crate) fn unanswered(failure: &Failure) -> Self {
-        let cause = failure.detail.as_deref().map(first_line).unwrap_or_default().to_owned();
+        let cause = failure.detail.as_deref().map(first_line).unwrap_or_default();
         Self::failure(EventKind::Failed, failure, cause)
     }
 

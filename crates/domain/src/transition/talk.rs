@@ -161,12 +161,11 @@ pub(super) fn close_due(next: &mut Transition, now: Timestamp) {
         let how =
             question.default.clone().map_or(ClosedHow::Expired, |answer| ClosedHow::Defaulted { answer });
         close(of(&mut next.job), number, how, now);
-        match &question.default {
-            Some(answer) => next.note(NewEvent::question_answered(number, answer, None)),
-            None => {
-                next.note(NewEvent::question_expired(&question));
-                given_up.get_or_insert(question);
-            }
+        if let Some(answer) = &question.default {
+            next.note(NewEvent::question_answered(number, answer, None));
+        } else {
+            next.note(NewEvent::question_expired(&question));
+            given_up.get_or_insert(question);
         }
     }
     match given_up {

@@ -111,6 +111,12 @@ pub enum Typing {
     Filter,
     Search,
     Jump,
+    /// An answer to this question, or without one a message to the engine.
+    Say {
+        id: String,
+        name: String,
+        question: Option<u32>,
+    },
     /// Why changes are asked for.
     Comment {
         id: String,

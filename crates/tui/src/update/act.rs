@@ -26,6 +26,10 @@ pub(super) fn act(model: &mut Model, key: char) -> Option<Vec<Effect>> {
             super::prompt::open(model, Typing::Comment { id, name, epoch });
             Vec::new()
         }
+        Wanted::Say { id, name, question } => {
+            super::prompt::open(model, Typing::Say { id, name, question });
+            Vec::new()
+        }
         Wanted::Not(why) => {
             model.say(Tone::Bad, why);
             Vec::new()
@@ -59,6 +63,11 @@ enum Wanted {
         id: String,
         name: String,
         epoch: Option<u64>,
+    },
+    Say {
+        id: String,
+        name: String,
+        question: Option<u32>,
     },
     /// Why it cannot be done.
     Not(String),
@@ -100,6 +109,8 @@ fn judge(job: &Job, key: char) -> Option<(bool, &'static str)> {
         'S' => (stage == Stage::Testing, "only a job that is ready to ship can be shipped"),
         'x' => (!stage.is_terminal(), "it has already finished"),
         'X' => (stage == Stage::Review, "only a job in review can be rejected; x cancels"),
+        'i' => (job.needs_input, "it asks nothing"),
+        'm' => (!stage.is_terminal() && job.kind == JobKind::Agent, "nobody reads messages to it"),
         'A' | 'C' => (stage == Stage::Review, "only a job in review can be reviewed"),
         _ => return None,
     })
@@ -119,6 +130,11 @@ fn on_job(model: &Model, job: &Job, key: char) -> Option<Wanted> {
         'S' => act(OperatorAction::Ship),
         'x' => act(OperatorAction::Cancel),
         'X' => act(OperatorAction::Reject),
+        'i' => {
+            let question = job.open_questions.first().map(|question| question.number);
+            Wanted::Say { id, name, question }
+        }
+        'm' => Wanted::Say { id, name, question: None },
         'A' => Wanted::Action(Action::Approve { id, name, meant, epoch }),
         _ => Wanted::Comment { id, name, epoch },
     })

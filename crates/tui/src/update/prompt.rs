@@ -81,7 +81,7 @@ fn changed(model: &mut Model, prompt: &Prompt) -> Vec<Effect> {
             }
             Vec::new()
         }
-        Typing::Jump | Typing::Comment { .. } => Vec::new(),
+        Typing::Jump | Typing::Comment { .. } | Typing::Say { .. } => Vec::new(),
     }
 }
 
@@ -107,7 +107,7 @@ fn leave(model: &mut Model, what: &Typing) -> Vec<Effect> {
             }
             Vec::new()
         }
-        Typing::Comment { .. } => {
+        Typing::Comment { .. } | Typing::Say { .. } => {
             model.say(Tone::Plain, "nothing changed");
             Vec::new()
         }
@@ -126,6 +126,20 @@ fn enter(model: &mut Model, prompt: Prompt) -> Vec<Effect> {
             Vec::new()
         }
         Typing::Jump => jump::jump(model, prompt.text.trim()),
+        Typing::Say { id, name, question } => {
+            let text = prompt.text.trim().to_owned();
+            if text.is_empty() {
+                model.say(Tone::Bad, "write something, or press Esc to cancel");
+                model.prompt = Some(Prompt { what: Typing::Say { id, name, question }, text });
+                return Vec::new();
+            }
+            let meant = super::act::meant(model, &id, &name);
+            let action = match question {
+                Some(question) => Action::Answer { id, name, meant, question, text },
+                None => Action::Say { id, name, meant, text },
+            };
+            super::act::go(model, action)
+        }
         Typing::Comment { id, name, epoch } => {
             let comment = prompt.text.trim().to_owned();
             if comment.is_empty() {

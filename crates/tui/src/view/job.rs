@@ -55,6 +55,9 @@ fn now(model: &Model, page: &JobPage, job: &Job) -> Vec<Pieces> {
         (format!(" {}  ", clean(&job.name)), theme::title()),
         (job.stage.label().to_owned(), theme::stage(job.stage).add_modifier(Modifier::BOLD)),
     ];
+    if job.needs_input {
+        first.push((", needs input".to_owned(), theme::warn().add_modifier(Modifier::BOLD)));
+    }
     let where_ = match (&job.lease, &job.target_factory_id) {
         (Some(lease), _) => {
             let lapses = when(&lease.expires_at, at);
@@ -94,6 +97,12 @@ fn now(model: &Model, page: &JobPage, job: &Job) -> Vec<Pieces> {
 
 /// What there is to say about how it went.
 fn why(job: &Job) -> Option<Pieces> {
+    if let Some(question) = job.open_questions.first() {
+        let options = question.options.join(" | ");
+        let options = if options.is_empty() { options } else { format!(" ({})", clean(&options)) };
+        let text = clean(question.text.trim().lines().next().unwrap_or_default());
+        return Some(vec![(format!(" asks: {text}{options}  i answers"), theme::warn())]);
+    }
     if let Some(failure) = &job.failure {
         return Some(vec![(format!(" {}", clean(&failure.words())), theme::bad())]);
     }

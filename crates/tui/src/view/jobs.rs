@@ -71,7 +71,11 @@ pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
             Priority::Normal | Priority::Low => theme::faint(),
         };
         let mut cells = vec![
-            cell(job.stage.label(), theme::stage(job.stage)),
+            if job.needs_input {
+                cell("needs input", theme::warn())
+            } else {
+                cell(job.stage.label(), theme::stage(job.stage))
+            },
             cell(job.priority.as_str().chars().take(4).collect::<String>(), urgent),
             cell(&job.name, theme::title()),
             plain(&job.product_id),

@@ -32,6 +32,8 @@ fn message(model: &Model, room: usize) -> Pieces {
                 format!("request changes to {}: ", cut(&clean(name), room / 4))
             }
             Typing::Comment { .. } => "request changes: ".to_owned(),
+            Typing::Say { question: Some(_), .. } => "answer: ".to_owned(),
+            Typing::Say { question: None, .. } => "message: ".to_owned(),
         };
         let left = room.saturating_sub(width(&before) + 2);
         let mut pieces = vec![
@@ -102,6 +104,17 @@ fn below(model: &Model, room: usize) -> Pieces {
         Some((Typing::Comment { id, name, .. }, text)) => {
             let meant = crate::update::meant(model, id, name);
             let command = format!("giga review {} --request-changes -m {}", quoted(&meant), quoted(text));
+            return vec![
+                (" Enter sends, Esc cancels; same as: ".to_owned(), theme::faint()),
+                (command, theme::command()),
+            ];
+        }
+        Some((Typing::Say { id, name, question }, text)) => {
+            let meant = quoted(&crate::update::meant(model, id, name));
+            let command = match question {
+                Some(number) => format!("giga job answer {meant} --question {number} {}", quoted(text)),
+                None => format!("giga job say {meant} {}", quoted(text)),
+            };
             return vec![
                 (" Enter sends, Esc cancels; same as: ".to_owned(), theme::faint()),
                 (command, theme::command()),

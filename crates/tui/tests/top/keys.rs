@@ -199,6 +199,33 @@ fn reviews() {
 }
 
 #[test]
+fn questions_are_answered_and_engines_talked_to() {
+    let mut model = admin();
+    press(&mut model, "4/fix-greeting<Enter><Enter>");
+    assert_eq!(acts(&press(&mut model, "i")), []);
+    assert!(note(&model).ends_with("it asks nothing"), "{}", note(&model));
+    let told = acts(&press(&mut model, "m<Enter>it's urgent<Enter>"));
+    assert_eq!(told[0].line(), r"giga job say fix-greeting 'it'\''s urgent'", "never without words");
+
+    let mut asking = model.job_page().and_then(|page| page.job.clone()).unwrap();
+    let at = "2026-11-15T16:00:00Z";
+    asking.needs_input = true;
+    asking.open_questions = vec![read(serde_json::json!({
+        "number": 2, "kind": "question", "state": "open", "text": "Which port?", "options": ["8080", "9090"],
+        "leaseEpoch": 1, "askedAt": at, "parkAt": at, "deadline": at,
+    }))];
+    got(&mut model, Answer::Job(Box::new(asking)));
+    let shown = frame(&model);
+    assert!(shown.contains(", needs input") && shown.contains("asks: Which port? (8080 | 9090)"), "{shown}");
+    press(&mut model, "i90");
+    assert!(frame(&model).contains("answer: 90"), "{}", frame(&model));
+    assert!(frame(&model).contains("giga job answer fix-greeting --question 2 90"));
+    let answered = acts(&press(&mut model, "90<Enter>"));
+    assert_eq!(answered[0].line(), "giga job answer fix-greeting --question 2 9090");
+    assert_eq!(acts(&press(&mut model, "i8080<Esc>")), []);
+}
+
+#[test]
 fn budgets_topics_and_factories_are_steered() {
     let mut model = admin();
     let line = |effects: &[Effect]| acts(effects).first().map(Action::line).unwrap_or_default();
@@ -230,6 +257,7 @@ fn who_may_only_look_is_told_so_by_every_key_that_acts() {
             "<Esc>4/fix<Enter><Enter>A",
             "C",
             "X",
+            "m",
             "r",
             "x",
         ] {

@@ -34,7 +34,7 @@ export function JobHeader({ job, runs, events, brief }: JobHeaderProps) {
         <Title order={1} size="h3" className={classes.name}>
           {visible(job.name)}
         </Title>
-        <StageBadge stage={job.stage} />
+        <StageBadge stage={job.stage} needsInput={job.needsInput} />
         <div className={classes.actions}>
           {jobActions(job).map((action) => (
             <Action key={action.name} job={job} action={action} />

@@ -23,6 +23,7 @@ import { ReviewPanel } from './review/ReviewPanel';
 import { RunsPanel } from './runs/RunsPanel';
 import { chosenRun } from './runs/runFacts';
 import { StatusCard } from './status/StatusCard';
+import { TalkPanel } from './talk/TalkPanel';
 import { Timeline } from './timeline/Timeline';
 import { type JobHistory, useHistory } from './timeline/useHistory';
 
@@ -180,6 +181,7 @@ function Overview({ job, runs, history }: OverviewProps) {
   return (
     <Stack gap="md">
       <StatusCard job={job} runs={runs} events={history.history.events} />
+      <TalkPanel job={job} />
       {job.stage === 'review' && <ReviewPanel job={job} />}
       <div className={classes.columns}>
         <Stack gap="md" miw={0}>

@@ -72,6 +72,11 @@ export function Filters({ search, change, rows }: FiltersProps) {
               figure={metrics ? count(counts.get(stage) ?? 0) : undefined}
             />
           ))}
+          <Toggle
+            on={search.needsInput === 'true'}
+            flip={() => change({ ...search, needsInput: search.needsInput === 'true' ? undefined : 'true' })}
+            word="needs input"
+          />
         </fieldset>
         <fieldset className={classes.toggles}>
           <legend>Priority</legend>

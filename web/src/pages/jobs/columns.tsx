@@ -36,7 +36,12 @@ interface Column {
 }
 
 export const COLUMNS: readonly Column[] = [
-  { id: 'stage', header: 'Stage', width: 112, cell: ({ job }) => <StageBadge stage={job.stage} /> },
+  {
+    id: 'stage',
+    header: 'Stage',
+    width: 112,
+    cell: ({ job }) => <StageBadge stage={job.stage} needsInput={job.needsInput} />,
+  },
   {
     id: 'priority',
     header: 'Priority',

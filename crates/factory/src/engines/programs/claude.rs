@@ -1,13 +1,13 @@
 //! Claude Code.
 //!
-//! Edits are allowed by default and commands are not: whoever wants more adds `--permission-mode` or
-//! `--allowedTools` to `extra-args`. Without the settings of a repository it does not read its CLAUDE.md either.
+//! Edits are allowed by default and commands are not: the job's `permissions` may say otherwise, and whoever wants
+//! more adds `--permission-mode` or `--allowedTools` to `extra-args`. Without the settings of a repository it does not read its CLAUDE.md either.
 
 mod events;
 
 use std::ffi::OsString;
 
-use giga_domain::FailReason;
+use giga_domain::{FailReason, Permissions};
 use serde_json::Value;
 
 use super::{Call, Cli, Reads, SignIn, arguments};
@@ -62,7 +62,7 @@ impl Cli for Claude {
         let mut args = arguments(["-p", "--output-format", "stream-json", "--verbose"]);
         // What an answer costs is known when it begins, and that it goes on while it does.
         args.extend(arguments(["--include-partial-messages"]));
-        args.extend(arguments(["--permission-mode", "acceptEdits"]));
+        args.extend(permissions(call.request.permissions).iter().map(OsString::from));
         if let Some(id) = call.session {
             args.extend(arguments(["--resume", id]));
         } else {
@@ -111,6 +111,18 @@ impl Cli for Claude {
 
     fn counts_as_it_goes(&self) -> bool {
         true
+    }
+}
+
+/// What it does without asking. Nobody sits there, so the rest is refused; the mode that refuses nothing does not start as root.
+const fn permissions(allowed: Option<Permissions>) -> &'static [&'static str] {
+    match allowed {
+        Some(Permissions::Ask) => &["--permission-mode", "default"],
+        None | Some(Permissions::Edit) => &["--permission-mode", "acceptEdits"],
+        Some(Permissions::Commands) => &["--permission-mode", "acceptEdits", "--allowedTools", "Bash"],
+        Some(Permissions::All) => {
+            &["--permission-mode", "acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch,Task"]
+        }
     }
 }
 

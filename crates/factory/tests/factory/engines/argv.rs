@@ -1,8 +1,8 @@
 //! How each program is called, word for word.
 
-use giga_domain::Usd;
 use giga_domain::job::BudgetCaps;
-use giga_factory::engines::{Program, Usage};
+use giga_domain::{Permissions, Usd};
+use giga_factory::engines::{Program, Talked, Usage};
 
 use crate::engines::kit::{Bench, Ran};
 
@@ -54,6 +54,32 @@ async fn claude() {
     let again = argv("claude", |bench| configured(resumed(bench))).await;
     let resumes = ["--resume", "ses-1", "--max-budget-usd", "2.25"];
     assert_eq!(again, [&fixed[..], &resumes, &LEFT_ALONE, &["--model", "big", "--extra"]].concat());
+}
+
+#[tokio::test]
+async fn claude_does_what_the_job_allows() {
+    for (permissions, expected) in [
+        (Permissions::Ask, &["--permission-mode", "default"][..]),
+        (Permissions::Edit, &["--permission-mode", "acceptEdits"]),
+        (Permissions::Commands, &["--permission-mode", "acceptEdits", "--allowedTools", "Bash"]),
+    ] {
+        let asked = |bench: Bench| bench.with(|request| request.permissions = Some(permissions));
+        let args = argv("claude", asked).await;
+        assert_eq!(args[4..4 + expected.len()], *expected, "{permissions}: {args:?}");
+        assert_eq!(args[4 + expected.len()], "--session-id", "and nothing else: {args:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_people_said_follows_the_prompt() {
+    let talked = Talked { whole: "all of it".to_owned(), new: Some("what is new".to_owned()) };
+    let said = |bench: Bench| bench.with(|request| request.talked = Some(talked.clone()));
+    for engine in Program::ALL.iter().map(|program| program.as_str()) {
+        let (_, fresh) = reading(engine, said).await;
+        assert!(fresh.ends_with("\n\nall of it"), "{engine}: {fresh}");
+        let (_, again) = reading(engine, |bench| resumed(said(bench))).await;
+        assert!(again.ends_with("\n\nwhat is new"), "{engine}: {again}");
+    }
 }
 
 /// What an engine is given to read: the persona apart, and standard input.

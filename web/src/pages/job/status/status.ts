@@ -66,6 +66,10 @@ export function jobStatus(known: Known): JobStatus {
 }
 
 function queued({ job, now, explanation }: Known): JobStatus {
+  const [asked] = job.openQuestions ?? [];
+  if (asked) {
+    return { tone: 'warn', title: 'Waiting for an answer', detail: asked.text, since: asked.askedAt };
+  }
   const ready = millis(job.readyAt);
   if (ready !== undefined && ready > now) {
     const at = clock(ready, now);
@@ -130,6 +134,11 @@ function held({ job, now, runs }: Known): JobStatus {
       detail: 'The job is queued again automatically, with its last checkpoint.',
       since: lease.grantedAt,
     };
+  }
+  const [asked] = job.openQuestions ?? [];
+  if (asked) {
+    const title = `Running on ${lease.factoryId}, waiting for an answer`;
+    return { tone: 'warn', title, detail: asked.text, since: asked.askedAt };
   }
   const starting = job.stage === 'assigned';
   return {
