@@ -10,8 +10,7 @@ use giga_domain::{AlertKind, Budget, FactoryId, Health, JobId, Period, ProductId
 use giga_ports::store::EffectCounts;
 use giga_scheduler::{Fix, Remedy, Snapshot, routable};
 
-use crate::view::FailedMerge;
-use crate::view::{ViewState, Whom};
+use crate::view::{Asking, FailedMerge, ViewState, Whom};
 use crate::{Coordinator, Error, Sight};
 
 /// A message to a webhook or tracker that has waited for so long is worth a look, retries or not.
@@ -36,6 +35,7 @@ const fn rule(kind: AlertKind) -> (Severity, &'static str) {
         AlertKind::FactoryDown => (Critical, "Factory down"),
         AlertKind::MergeConflict => (Critical, "Merge conflict"),
         AlertKind::EffectsGivenUp => (Critical, "Deliveries failed"),
+        AlertKind::NeedsInput => (Warning, "Needs input"),
         AlertKind::NoEligibleFactory => (Warning, "No eligible factory"),
         AlertKind::Starvation => (Warning, "Waiting too long"),
         AlertKind::StaleFactory => (Warning, "Factory offline"),
@@ -91,6 +91,9 @@ impl Alert {
                 "try the merge again, do the work again, or give it up",
                 format!("giga job explain {}", job?),
             ),
+            AlertKind::NeedsInput => {
+                Remedy::command("see what it asks, and answer", format!("giga job questions {}", job?))
+            }
             AlertKind::NoEligibleFactory => Remedy::command(
                 "start a factory that has what it needs, or submit it without",
                 format!("giga job explain {}", job?),
@@ -129,6 +132,7 @@ impl Coordinator {
         alerts.extend(state.tenants.budgets().filter_map(|budget| of_budget(budget, now)));
         alerts.extend(of_queue(&mut state, &snapshot, now));
         alerts.extend(self.of_factories(&state, &snapshot));
+        alerts.extend(of_questions(&state));
         alerts.extend(of_merges(&mut state, now));
         alerts.extend(of_dead_letters(&mut state, now));
         alerts.retain(|alert| match (&alert.product, &alert.factory) {
@@ -185,6 +189,21 @@ fn of_queue(state: &mut ViewState, snapshot: &Snapshot, now: Timestamp) -> Vec<A
         })
     };
     state.queue.summaries().filter_map(alert).collect()
+}
+
+fn of_questions(state: &ViewState) -> Vec<Alert> {
+    let alert = |(id, asking): (&JobId, &Asking)| Alert {
+        product: Some(asking.product.clone()),
+        job: Some(*id),
+        since: Some(asking.since),
+        ..Alert::new(AlertKind::NeedsInput, format!("job {id} asks: {}", first_line(&asking.text)))
+    };
+    state.asking.iter().map(alert).collect()
+}
+
+/// A question may be long.
+pub(crate) fn first_line(text: &str) -> String {
+    text.trim().lines().next().unwrap_or_default().chars().take(200).collect()
 }
 
 /// Of the last day.

@@ -99,6 +99,9 @@ fn inherit(parent: &Job, child: &mut Manifest) -> Result<(), AsksTooMuch> {
             format!("must ask for at least {} approval(s) from {}, like {of}", gate.quorum, gate.who());
         return Err(AsksTooMuch::new("review", message));
     }
+    if let Some(most) = cap(spec.permissions, &mut child.permissions) {
+        return Err(AsksTooMuch::new("permissions", format!("must be {most} at most, like {of}")));
+    }
     if child.priority < spec.priority {
         return Err(AsksTooMuch::new(
             "priority",
@@ -197,6 +200,15 @@ mod tests {
         assert_eq!(inherited(parent, "repo: app\nmerge: {by: push}").unwrap_err().field, "merge.by");
         assert_eq!(inherited(parent, "repo: app").unwrap().merge.by, Some(MergeBy::PullRequest));
         inherited("repo: app", "repo: app\nmerge: {by: pull_request}").unwrap();
+    }
+
+    #[test]
+    fn a_child_does_no_more_without_asking_than_its_parent() {
+        use giga_domain::Permissions;
+        let parent = "permissions: edit";
+        assert_eq!(inherited(parent, "permissions: all").unwrap_err().field, "permissions");
+        assert_eq!(inherited(parent, "priority: low").unwrap().permissions, Some(Permissions::Edit));
+        assert_eq!(inherited(parent, "permissions: ask").unwrap().permissions, Some(Permissions::Ask));
     }
 
     #[test]

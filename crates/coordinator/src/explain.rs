@@ -7,8 +7,8 @@ use giga_domain::job::{DepsMode, Merging};
 use giga_domain::manifest::Manifest;
 use giga_domain::transition::Tally;
 use giga_domain::{
-    FactoryId, FailReason, Failure, Job, JobId, JobKind, MergeState, Priority, ProductId, Stage, Timestamp,
-    Usd, limits,
+    FactoryId, FailReason, Failure, Job, JobId, JobKind, MergeState, Priority, ProductId, Question, Stage,
+    Timestamp, Usd, limits,
 };
 use giga_ports::StoreError;
 use giga_ports::store::JobFilter;
@@ -17,7 +17,7 @@ use giga_scheduler::{
     explain, preemption_victim, routable,
 };
 
-use crate::alerts::jobs;
+use crate::alerts::{first_line, jobs};
 use crate::view::{Running, ViewState, Whom, job_view, parents_of};
 use crate::{Coordinator, Error, ForeignRepo, Sight};
 
@@ -127,6 +127,9 @@ impl Coordinator {
         self.fleet.refresh_stale_heartbeats().await?;
         let job = self.core.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
         let explanation = match (job.stage(), job.spec.kind) {
+            (Stage::Queued, _) if job.needs_input() => {
+                self.explain_asking(&job, "", "waiting for an answer to")
+            }
             (Stage::Queued, _) => {
                 self.explain_queued(&self.planned_view(&job).await?, self.core.store_now(), sight)
             }
@@ -134,9 +137,41 @@ impl Coordinator {
                 self.explain_composite(&job, sight).await?
             }
             (Stage::Blocked, JobKind::Agent) => self.explain_blocked(&job, sight).await?,
+            (Stage::Assigned | Stage::Building, _) if job.needs_input() => {
+                let holder = job.lease().map(|lease| format!("running on {}; ", lease.factory));
+                self.explain_asking(&job, &holder.unwrap_or_default(), "asks")
+            }
             _ => explain_unqueued(&job, |other| self.is_seen(sight, other)),
         };
         Ok((job, explanation))
+    }
+
+    /// What people have to answer before it goes on.
+    fn explain_asking(&self, job: &Job, running: &str, verb: &str) -> Explanation {
+        let now = self.core.store_now();
+        let sentence = |question: &Question| {
+            let Question { text, default, asked_at, deadline, .. } = question;
+            let minutes = now.since(*asked_at).as_secs() / 60;
+            let ago = if minutes == 0 { "just now".to_owned() } else { format!("{minutes} min ago") };
+            let then = match default {
+                Some(default) => format!("default `{}` at {deadline}", first_line(default)),
+                None => format!("it fails at {deadline} without an answer"),
+            };
+            format!("{}, asked {ago}, {then}", first_line(text))
+        };
+        let open: Vec<&Question> = job.open_questions().collect();
+        let summary =
+            format!("{running}{verb}: {}", open.first().map(|first| sentence(first)).unwrap_or_default());
+        let blockers = open.iter().map(|question| Blocker::new(BlockerCode::Question, sentence(question)));
+        let remedies = open.iter().map(|question| {
+            let answer = match question.options.as_slice() {
+                [] => "TEXT".to_owned(),
+                options => options.iter().map(|option| shell_word(option)).collect::<Vec<_>>().join("|"),
+            };
+            let command = format!("giga job answer {} --question {} {answer}", job.id, question.number);
+            Remedy::command(format!("answer question {}", question.number), command)
+        });
+        standing(summary, blockers.collect(), remedies.collect())
     }
 
     /// The queued job as plans see it, where the view is as new as the job.
@@ -272,6 +307,12 @@ fn with_preemption(
         explanation.remedies.insert(0, Remedy::fix(message, Fix::SwitchOn("preemption")));
     }
     explanation
+}
+
+/// As somebody would type it.
+fn shell_word(text: &str) -> String {
+    let plain = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:@".contains(c));
+    if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 /// What a submit of a composite would do.

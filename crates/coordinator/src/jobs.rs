@@ -41,6 +41,10 @@ pub enum Directive {
     Preempt,
     /// Take nothing new.
     Drain,
+    /// People answered or said something that the engine was not given yet.
+    Input,
+    /// Checkpoint and release: a question has been open for too long to keep the seat for it.
+    Park,
 }
 
 #[derive(Debug, Clone)]
@@ -211,6 +215,10 @@ impl Coordinator {
         }
         if draining {
             directives.push(Directive::Drain);
+        }
+        if let (Some(talk), true) = (&job.conversation, job.epoch == epoch) {
+            directives.extend(talk.has_undelivered().then_some(Directive::Input));
+            directives.extend(talk.is_to_park(self.core.store_now()).then_some(Directive::Park));
         }
         let expires_at = job.lease().map_or(job.updated_at, |lease| lease.expires_at);
         Ok(Renewal { expires_at, directives })

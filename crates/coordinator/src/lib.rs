@@ -11,6 +11,7 @@ mod backoff;
 mod bounds;
 mod budgets;
 mod claims;
+mod conversation;
 mod core;
 mod dispatch;
 mod effects;

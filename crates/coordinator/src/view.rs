@@ -22,7 +22,7 @@ use crate::factories::Presence;
 use crate::policies::budget_behind;
 use crate::tokens::TokenCache;
 
-pub(crate) use state::{FailedMerge, Running, ViewState, job_view, parents_of};
+pub(crate) use state::{Asking, FailedMerge, Running, ViewState, job_view, parents_of};
 
 const PAGE: usize = 1_000;
 
@@ -70,6 +70,8 @@ struct Changes {
     gave_up: Vec<(JobId, Timestamp)>,
     /// Something ended, or came to wait.
     ended: bool,
+    asked: bool,
+    talked: bool,
 }
 
 impl FleetView {
@@ -97,6 +99,10 @@ pub(crate) struct Fleet {
     tokens: Arc<TokenCache>,
     /// Rung when the feed shows that something ended, or came to wait: others may hang on it.
     pub(crate) ended: Notify,
+    /// Rung when a job asks something.
+    pub(crate) asked: Notify,
+    /// Rung when a job was answered or told something.
+    pub(crate) talked: Notify,
     /// When the signs of life were last read from the store.
     heartbeats_read_at: Mutex<Option<Timestamp>>,
     /// They know the fleet, so it knows them weakly.
@@ -111,6 +117,8 @@ impl Fleet {
             presence: Presence::default(),
             tokens,
             ended: Notify::new(),
+            asked: Notify::new(),
+            talked: Notify::new(),
             heartbeats_read_at: Mutex::default(),
             followers: OnceLock::new(),
         }
@@ -183,6 +191,12 @@ impl Fleet {
             }
             if changes.ended {
                 self.ended.notify_one();
+            }
+            if changes.asked {
+                self.asked.notify_one();
+            }
+            if changes.talked {
+                self.talked.notify_waiters();
             }
             self.look_again(reads, changes).await?;
             self.view.lock().cursor = Some(cursor);
@@ -395,6 +409,10 @@ impl Changes {
             EventKind::LeaseExpired => {
                 let factory = event.data.get("factoryId").and_then(Value::as_str);
                 self.let_go.extend(factory.and_then(|id| id.parse().ok()).map(|id| (id, event.at)));
+            }
+            EventKind::QuestionAsked => self.asked = true,
+            EventKind::QuestionAnswered | EventKind::QuestionExpired | EventKind::MessageSent => {
+                self.talked = true;
             }
             EventKind::FlagChanged => self.flags = true,
             EventKind::ProductChanged => self.products = true,

@@ -11,6 +11,7 @@ words! {
         FactoryDown,
         MergeConflict,
         EffectsGivenUp,
+        NeedsInput,
         NoEligibleFactory,
         Starvation,
         StaleFactory,
@@ -40,6 +41,10 @@ impl AlertKind {
             Self::EffectsGivenUp => (
                 "a delivery to a webhook or tracker failed for good",
                 "`giga effects list`, then `giga effects retry ID`",
+            ),
+            Self::NeedsInput => (
+                "a job asks something and waits for a person",
+                "`giga job questions`, then `giga job answer JOB TEXT`",
             ),
             Self::NoEligibleFactory => (
                 "queued jobs that no factory of today's fleet could ever run",

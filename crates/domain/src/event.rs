@@ -31,6 +31,12 @@ macro_rules! event_kinds {
             Failed = "job.failed", "A failure that is not retried automatically: `reason`, `detail`.";
             Retried = "job.retried", "A failure that is retried: `reason`, `detail`, `readyAt`.";
             Released = "job.released", "Its holder released it; this uses no attempt.";
+            Parked = "job.parked", "Its holder released it while a question is open (`question`); it is queued and waits for the answer. This uses no attempt.";
+            QuestionAsked = "job.question_asked", "It asks people something: `question`, `kind`, `text`, `options`, `default`, `deadline`.";
+            QuestionAnswered = "job.question_answered", "A question has its answer: `question`, `answer`, and `by`; without `by` it is the default, because nobody answered in time.";
+            QuestionExpired = "job.question_expired", "Nobody answered a question in time, and it has no default: `question`.";
+            MessageSent = "job.message_sent", "Somebody said something to it: `by`, `text`.";
+            MessageDelivered = "job.message_delivered", "Its engine was given what people said: `leaseEpoch`, `count`.";
             LeaseExpired = "job.lease_expired", "Its holder (`factoryId`) stopped renewing its lease; the epoch rises and the job is queued again.";
             EvictionAsked = "job.eviction_asked", "Its holder is asked to save a checkpoint and release it: for `forJob`, or because its budget is paused.";
             Preempted = "job.preempted", "It gave its seat to a more urgent job (`forJob`), or its budget was paused; this uses no attempt.";

@@ -12,8 +12,8 @@ pub use crate::merge::{
 };
 use crate::word::words;
 use crate::{
-    CapabilitySet, DispatchSeq, Epoch, EventSeq, FactoryId, JobId, ProductId, RepoCommit, RequestId, Rev,
-    Spend, Stage, State, Timestamp, Usd, Verdict, backoff,
+    AskPolicy, CapabilitySet, Conversation, DispatchSeq, Epoch, EventSeq, FactoryId, JobId, Permissions,
+    ProductId, Question, RepoCommit, RequestId, Rev, Spend, Stage, State, Timestamp, Usd, Verdict, backoff,
 };
 
 words! {
@@ -218,6 +218,11 @@ pub struct JobSpec {
     pub review: ReviewGate,
     #[serde(default)]
     pub ship: ShipMode,
+    /// What its engine may do without asking. `None`: what the factory's settings for the engine say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Permissions>,
+    #[serde(default, skip_serializing_if = "AskPolicy::is_unsaid")]
+    pub ask: AskPolicy,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -374,6 +379,8 @@ words! {
         Secret,
         Infrastructure,
         LeaseExpired,
+        /// Nobody answered its question in time, and it has no default.
+        Unanswered,
         Rejected,
         /// A job that it waits for will never ship.
         DependencyFailed,
@@ -424,6 +431,7 @@ impl FailReason {
             Self::Secret => "secret problem",
             Self::Infrastructure => "infrastructure problem",
             Self::LeaseExpired => "lease expired",
+            Self::Unanswered => "question not answered",
             Self::Rejected => "rejected",
             Self::DependencyFailed => "dependency failed",
             Self::ChildFailed => "child failed",
@@ -561,6 +569,8 @@ pub struct Job {
     pub gate: Option<ReviewGate>,
     /// The newest [`crate::limits::REVIEW_NOTES`].
     pub reviews: Vec<ReviewNote>,
+    /// What it and people say to each other; `None` of most.
+    pub conversation: Option<Box<Conversation>>,
 }
 
 impl Job {
@@ -589,7 +599,18 @@ impl Job {
             merge: None,
             gate: None,
             reviews: Vec::new(),
+            conversation: None,
         }
+    }
+
+    /// What people have to answer.
+    pub fn open_questions(&self) -> impl Iterator<Item = &Question> {
+        self.conversation.iter().flat_map(|conversation| conversation.open())
+    }
+
+    /// It waits for a person, or will as soon as it has nothing else to do.
+    pub fn needs_input(&self) -> bool {
+        self.open_questions().next().is_some()
     }
 
     /// What a review of it takes.

@@ -8,6 +8,7 @@ pub mod artifact;
 pub mod backoff;
 pub mod budget;
 pub mod capability;
+pub mod conversation;
 pub mod dispatch;
 pub mod effect;
 pub mod event;
@@ -44,6 +45,9 @@ pub use alert::{AlertKind, Severity};
 pub use artifact::{Artifact, ArtifactKey, ArtifactName};
 pub use budget::{Budget, BudgetChange, BudgetSettings, Charge, ChargeHow, Period, Spend};
 pub use capability::{Capability, CapabilitySet};
+pub use conversation::{
+    Ask, AskPolicy, Conversation, Message, Permissions, Question, QuestionKind, TalkError,
+};
 pub use dispatch::{Delivery, Leadership, Offer};
 pub use effect::{
     Effect, EffectOutcome, EffectReceiver, EffectState, EffectStateName, EffectTarget, NewEffect, SigningKey,

@@ -70,6 +70,21 @@ pub const DEPTH_FROM_INSIDE: usize = 4;
 pub const DAG_JOBS: usize = 5_000;
 /// Verdicts of reviewers that are kept with a job, the newest.
 pub const REVIEW_NOTES: usize = 20;
+/// What a job asks, and what it is answered.
+pub const QUESTION_CHARS: usize = 2_000;
+pub const QUESTION_OPTIONS: usize = 10;
+pub const QUESTION_OPTION_CHARS: usize = 200;
+pub const QUESTION_KEY_CHARS: usize = 200;
+/// Questions of one job that are open at once, and over all of its runs.
+pub const OPEN_QUESTIONS: usize = 5;
+pub const JOB_QUESTIONS: u32 = 200;
+/// Of those that are closed, so many stay with the job.
+pub const QUESTIONS_KEPT: usize = 20;
+/// What a person says to a job.
+pub const MESSAGE_CHARS: usize = 4_000;
+/// Messages of one job that its engine has not read yet.
+pub const WAITING_MESSAGES: usize = 20;
+pub const MESSAGES_KEPT: usize = 20;
 /// The persona of a profile.
 pub const PERSONA_BYTES: usize = 64 * 1024;
 /// The value of a secret. A shorter one could not be told from ordinary text in a log.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::job::{JobKind, ReviewGate, ShipMode};
 use crate::manifest::Manifest;
 use crate::word::words;
-use crate::{Capability, ProductId, limits};
+use crate::{Capability, Permissions, ProductId, limits};
 
 words! {
     "network level",
@@ -48,6 +48,9 @@ pub struct PolicyFloor {
     /// Whether jobs run in a sandbox or not at all.
     pub sandbox: bool,
     pub network: NetworkLevel,
+    /// The most that an engine may do without asking. `None`: whatever the manifest and the factory say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Permissions>,
     /// Children of one job, however they come. `None`: as many as people like, and
     /// [`limits::CHILDREN_FROM_INSIDE`] by what runs inside a job.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,6 +75,7 @@ impl Default for PolicyFloor {
             engines: Vec::new(),
             sandbox: false,
             network: NetworkLevel::default(),
+            permissions: None,
             max_children: None,
             max_depth: None,
             max_queued_jobs: None,
@@ -105,6 +109,9 @@ pub fn keep_to(floors: &[(&ProductId, &PolicyFloor)], manifest: &mut Manifest) -
         let all_allow = |engine: &&String| floors.iter().all(|(_, floor)| floor.allows(engine));
         // Where they agree on none, the check below says what is asked for.
         manifest.engine = floor.engines.iter().find(all_allow).or(floor.engines.first()).cloned();
+    }
+    if manifest.permissions.is_none() {
+        manifest.permissions = floors.iter().filter_map(|(_, floor)| floor.permissions).min();
     }
     if manifest.review == ReviewGate::default() {
         manifest.review.quorum = floors.iter().map(|(_, floor)| floor.quorum).max().unwrap_or(0);
@@ -142,6 +149,15 @@ impl PolicyFloor {
                 self.engines.join(", ")
             );
             return Err(AsksTooMuch::new("engine", message));
+        }
+        if let Some(most) = self.permissions {
+            let asked = manifest.permissions.unwrap_or(most);
+            if asked > most {
+                let message = format!(
+                    "`{asked}` lets the engine do more without asking than the policy of product {product}, which says `{most}`"
+                );
+                return Err(AsksTooMuch::new("permissions", message));
+            }
         }
         let needed = [self.sandbox.then_some(Capability::SANDBOX), self.network.needs()];
         for needed in needed.into_iter().flatten() {
@@ -206,6 +222,7 @@ mod tests {
             engines: vec!["claude".to_owned(), "codex".to_owned()],
             sandbox: true,
             network: NetworkLevel::List,
+            permissions: Some(Permissions::Commands),
             ..PolicyFloor::default()
         }
     }
@@ -222,6 +239,7 @@ mod tests {
         let kept = kept("repo: app", &[&strict()]).unwrap();
         assert_eq!(kept.review.quorum, 2);
         assert_eq!(kept.engine.as_deref(), Some("claude"));
+        assert_eq!(kept.permissions, Some(Permissions::Commands));
         let needed: Vec<_> = kept.capabilities.iter().map(Capability::as_str).collect();
         assert_eq!(needed, ["network:closed", "sandbox:bwrap"]);
     }
@@ -233,6 +251,7 @@ mod tests {
             ("review: {quorum: 1}", "review"),
             ("review: {quorum: 0, reviewers: [ana]}", "review"),
             ("engine: shell\nscript: make", "engine"),
+            ("permissions: all", "permissions"),
         ] {
             let refused = kept(fields, &[&strict()]).unwrap_err();
             assert_eq!(refused.field, field, "{refused:?}");
@@ -250,10 +269,12 @@ mod tests {
             quorum: 3,
             engines: vec!["gemini".to_owned(), "codex".to_owned()],
             network: NetworkLevel::None,
+            permissions: Some(Permissions::Edit),
             ..PolicyFloor::default()
         };
         let both = kept("repo: app", &[&strict(), &other]).unwrap();
         assert_eq!((both.review.quorum, both.engine.as_deref()), (3, Some("codex")));
+        assert_eq!(both.permissions, Some(Permissions::Edit));
         assert!(both.capabilities.iter().any(|c| c.as_str() == "network:none"));
         let none = PolicyFloor { engines: vec!["gemini".to_owned()], ..PolicyFloor::default() };
         assert_eq!(kept("repo: app", &[&strict(), &none]).unwrap_err().field, "engine");

@@ -25,7 +25,7 @@
 //!   │        shipped               any non-terminal ──▶ cancelled (operator)
 //!   └───────────────────────────────────────────────────┘
 //!
-//! What has nothing to merge is shipped without shipping.
+//! What has nothing to merge is shipped without shipping. A queued job whose question nobody answered in time is failed.
 //! ```
 //!
 //! Who may cause which step is decided by [`crate::transition()`]; this table is what it is checked against.
@@ -151,8 +151,8 @@ impl Stage {
                 // From anything but shipping: there is nothing to merge.
                 | (Building | Blocked | Review | Testing | Shipping, Shipped)
                 | (Review, Testing)
-                // From blocked: what the job waits for can never come.
-                | (Assigned | Building | Blocked | Review | Shipping, Failed)
+                // From blocked: what the job waits for can never come. From queued: nobody answered its question.
+                | (Queued | Assigned | Building | Blocked | Review | Shipping, Failed)
                 // A composite that is to try again waits for its children.
                 | (Failed | Review, Blocked)
                 | (Failed, DeadLetter)

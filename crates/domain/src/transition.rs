@@ -10,6 +10,7 @@ mod graph;
 mod merge;
 mod people;
 mod request;
+mod talk;
 
 pub use graph::{Deps, ParentEnd, Relations, Tally};
 pub use merge::{MERGE_QUEUE, MergeAction, MergeOutcome};
@@ -22,9 +23,9 @@ use thiserror::Error;
 use crate::job::{ReviewGate, ShipMode};
 use crate::word::words;
 use crate::{
-    Artifact, ChargeHow, Checkpoint, DispatchSeq, Epoch, Evict, FactoryId, FailReason, Failure, Job,
+    Artifact, Ask, ChargeHow, Checkpoint, DispatchSeq, Epoch, Evict, FactoryId, FailReason, Failure, Job,
     JobResult, LeaseEnd, LeaseEndHow, NewEvent, RequestId, Rev, RunOutcome, RunReport, Setback, Spend, Stage,
-    State, Timestamp, Usd,
+    State, TalkError, Timestamp, Usd,
 };
 
 /// Who writes as the holder of a lease. Both parts are checked: the epoch fences zombies, the factory keeps a
@@ -55,6 +56,10 @@ pub enum HolderAction {
     Release {
         checkpoint: Option<Checkpoint>,
     },
+    /// A question for people. The same one again finds the first, also where it has its answer by now.
+    Ask(Ask),
+    /// The engine was given these answers and messages, by their places.
+    Delivered(Vec<u64>),
 }
 
 words! {
@@ -154,6 +159,20 @@ pub enum Command {
     },
     /// What became of its pull request.
     RequestNews(RequestNews),
+    /// A person answers.
+    Answer {
+        question: u32,
+        answer: String,
+        by: String,
+    },
+    /// A person says something to the engine. The same `id` again is the same message.
+    Say {
+        id: RequestId,
+        text: String,
+        by: String,
+    },
+    /// Questions whose deadline has passed get their default, or fail the job.
+    CloseQuestions,
     AddArtifact {
         holder: Holder,
         artifact: Artifact,
@@ -187,6 +206,8 @@ pub enum Refusal {
         "its diff does not show everything ({0}); look at the branch, and approve with the acknowledgement"
     )]
     Unseen(String),
+    #[error("{0}")]
+    Talk(#[from] TalkError),
 }
 
 /// What becomes of the run that belongs to the current epoch.
@@ -266,6 +287,9 @@ impl Transition {
         if self.job.stage().is_held() {
             self.job.epoch = self.job.epoch.next();
         }
+        // What is asked has to be answered before anybody can go on.
+        let answered_by = self.job.conversation.as_ref().and_then(|talk| talk.waits_until());
+        let ready_at = answered_by.map_or(ready_at, |until| until.max(ready_at));
         self.enter(State::Queued { since: now, ready_at, target: None }, event);
     }
 
@@ -367,11 +391,17 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
             check_holder(job, holder)?;
             next.note(NewEvent::artifact_added(artifact));
         }
+        Command::Answer { question, answer, by } => talk::answer(&mut next, *question, answer, by, now)?,
+        Command::Say { id, text, by } => talk::say(&mut next, id, text, by, now)?,
+        Command::CloseQuestions => talk::close_due(&mut next, now),
         Command::RemoveArtifact(artifact) => next.note(NewEvent::artifact_removed(artifact)),
         Command::Review(judgement) => people::review(&mut next, judgement, now)?,
         Command::RequestReview { gate, may_weaken } => {
             people::request_review(&mut next, gate, *may_weaken)?;
         }
+    }
+    if !next.job.stage().is_live() {
+        talk::withdraw(&mut next.job, now);
     }
     if !next.is_silent() {
         next.job.rev = job.rev.next();
@@ -493,6 +523,11 @@ fn hold(
             next.enter(state, event);
         }
         HolderAction::Fail { failure, retryable } => {
+            let unanswered = talk::unanswered(job, holder.epoch);
+            let (failure, retryable) = match &unanswered {
+                Some(failure) => (failure, &false),
+                None => (failure, retryable),
+            };
             end_lease(next, holder, LeaseEndHow::Failed);
             next.close_run(RunOutcome::Failed { failure: failure.clone() }, RunReport::default());
             if *retryable || next.job.spec.retry_on.contains(&failure.reason) {
@@ -513,9 +548,15 @@ fn hold(
                 eviction::let_go(next, evict, now);
             } else {
                 next.close_run(RunOutcome::Released, RunReport::default());
-                next.requeue(now, now, NewEvent::released(&holder.factory));
+                let event = match next.job.open_questions().next() {
+                    Some(question) => NewEvent::parked(&holder.factory, question),
+                    None => NewEvent::released(&holder.factory),
+                };
+                next.requeue(now, now, event);
             }
         }
+        HolderAction::Ask(ask) => talk::ask(next, ask, now)?,
+        HolderAction::Delivered(seqs) => talk::delivered(next, seqs, now),
     }
     Ok(())
 }

@@ -19,6 +19,8 @@ pub(crate) const CONFLICT: u8 = 5;
 pub(crate) const REJECTED: u8 = 6;
 pub(crate) const BUDGET: u8 = 7;
 pub(crate) const WAITS: u8 = 8;
+/// Nobody answered, and the default was taken.
+pub(crate) const DEFAULTED: u8 = 9;
 pub(crate) const TIMEOUT: u8 = 124;
 pub(crate) const INTERRUPTED: u8 = 130;
 

@@ -13,7 +13,7 @@ pub use giga_api::wire::ProblemCode as Code;
 use giga_coordinator::{Error, Sight};
 use giga_domain::flag::FlagError;
 use giga_domain::manifest::ManifestError;
-use giga_domain::{JobId, Refusal};
+use giga_domain::{JobId, Refusal, TalkError};
 use giga_ports::{BlobError, EffectsError, StoreError};
 
 /// Each has one status and one title for ever.
@@ -31,6 +31,7 @@ const fn row(code: Code) -> (StatusCode, &'static str) {
         Code::ResultMismatch => (StatusCode::CONFLICT, "Another result than was looked at"),
         Code::UnseenChanges => (StatusCode::CONFLICT, "The diff does not show everything"),
         Code::NotYours => (StatusCode::CONFLICT, "Not yours to take"),
+        Code::QuestionClosed => (StatusCode::CONFLICT, "The question is not open"),
         Code::LogGap => (StatusCode::CONFLICT, "Log offset gap"),
         Code::IdempotencyConflict => (StatusCode::CONFLICT, "Idempotency key used for something else"),
         Code::FactoryExists => (StatusCode::CONFLICT, "Factory already enrolled"),
@@ -327,6 +328,16 @@ impl From<Refusal> for Problem {
             Refusal::NotClaimable(_) => Self::new(Code::NotYours, text),
             Refusal::NotAReviewer(..) | Refusal::WeakerGate { .. } => Self::new(Code::Forbidden, text),
             Refusal::OtherCommit { .. } => Self::new(Code::ResultMismatch, text),
+            Refusal::Talk(error) => match error {
+                TalkError::NoSuchQuestion(_) | TalkError::WhichOne(_) => Self::field("question", text),
+                TalkError::NotAnOption { .. } => Self::field("answer", text),
+                TalkError::NothingOpen | TalkError::Answered { .. } | TalkError::Closed(_) => {
+                    Self::new(Code::QuestionClosed, text)
+                }
+                TalkError::TooManyOpen(_) | TalkError::TooManyAsked(_) | TalkError::TooManyMessages(_) => {
+                    Self::too_many(text, Duration::from_mins(1))
+                }
+            },
             Refusal::Unseen(_) => Self::new(Code::UnseenChanges, text),
             Refusal::OtherResult { current, .. } => {
                 let mut problem = Self::new(Code::ResultMismatch, text);

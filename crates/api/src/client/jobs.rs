@@ -23,6 +23,8 @@ pub struct JobQuery {
     pub factory: Option<String>,
     pub parent: Option<String>,
     pub name: Option<String>,
+    /// Only those that a person has to answer.
+    pub needs_input: bool,
     pub limit: Option<usize>,
     pub cursor: Option<String>,
 }
@@ -45,8 +47,8 @@ fn words(words: &[impl ToString]) -> Option<String> {
 }
 
 /// Every parameter of the list, with its value where it has one.
-fn pairs(query: &JobQuery) -> [(&'static str, Option<String>); 9] {
-    let JobQuery { ids, stages, priorities, repo, factory, parent, name, limit, cursor } = query;
+fn pairs(query: &JobQuery) -> [(&'static str, Option<String>); 10] {
+    let JobQuery { ids, stages, priorities, repo, factory, parent, name, needs_input, limit, cursor } = query;
     [
         ("id", words(ids)),
         ("stage", words(stages)),
@@ -55,6 +57,7 @@ fn pairs(query: &JobQuery) -> [(&'static str, Option<String>); 9] {
         ("factory", factory.clone()),
         ("parent", parent.clone()),
         ("name", name.clone()),
+        ("needsInput", needs_input.then(|| true.to_string())),
         ("limit", limit.map(|limit| limit.to_string())),
         ("cursor", cursor.clone()),
     ]

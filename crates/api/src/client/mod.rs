@@ -5,6 +5,7 @@
 
 mod artifacts;
 mod budgets;
+mod conversation;
 mod dag;
 mod effects;
 mod error;

@@ -7,7 +7,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    DepsMode, FailReason, JobKind, MergeState, Priority, ReviewGate, ReviewNote, RunOutcome, Spend, Stage,
+    DepsMode, FailReason, JobKind, MergeState, Priority, Question, ReviewGate, ReviewNote, RunOutcome, Spend,
+    Stage,
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -60,6 +61,15 @@ pub struct Job {
     /// What its review takes: the manifest's word, or what was asked for since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<ReviewGate>,
+    /// A person has to answer one of `openQuestions`.
+    #[serde(default)]
+    pub needs_input: bool,
+    /// There is something to read in its conversation.
+    #[serde(default)]
+    pub has_conversation: bool,
+    /// Oldest first; at most 5.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open_questions: Vec<Question>,
     /// Reviews, oldest first; the newest 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reviews: Vec<ReviewNote>,
@@ -372,6 +382,9 @@ impl From<&domain::Job> for Job {
             last_failure: job.setback.as_ref().map(|setback| (&setback.failure).into()),
             approvals,
             gate: Some(job.gate()).filter(|gate| gate.quorum > 0).map(Into::into),
+            needs_input: job.needs_input(),
+            has_conversation: job.conversation.is_some(),
+            open_questions: job.open_questions().map(Into::into).collect(),
             reviews: Vec::new(),
             idempotency_key: spec.idempotency_key.clone(),
             last_factory_id: job.last_factory.as_ref().map(ToString::to_string),

@@ -2,6 +2,7 @@
 
 mod budgets;
 mod control;
+mod conversation;
 mod dag;
 mod effects;
 mod events;
@@ -24,6 +25,7 @@ mod work;
 
 pub use budgets::*;
 pub use control::*;
+pub use conversation::*;
 pub use dag::*;
 pub use effects::*;
 pub use events::*;

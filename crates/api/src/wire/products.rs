@@ -6,7 +6,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::{MergeBy, MergeFeedback, MergeStrategy, NetworkLevel, ScoreTerm};
+use super::{MergeBy, MergeFeedback, MergeStrategy, NetworkLevel, Permissions, ScoreTerm};
 
 /// How much each term of a score counts for the product's jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -77,6 +77,9 @@ pub struct PolicyFloor {
     pub sandbox: bool,
     /// How far jobs may reach at most.
     pub network: NetworkLevel,
+    /// The most that an engine may do without asking; if absent, whatever the manifest and the factory say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Permissions>,
     /// Children of one job. If absent, people may add any number, and what runs inside a job 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_children: Option<u32>,
@@ -105,6 +108,7 @@ impl From<PolicyFloor> for domain::PolicyFloor {
             engines: policy.engines,
             sandbox: policy.sandbox,
             network: policy.network.into(),
+            permissions: policy.permissions.map(Into::into),
             max_children: policy.max_children,
             max_depth: policy.max_depth,
             max_queued_jobs: policy.max_queued_jobs,
@@ -121,6 +125,7 @@ impl From<&domain::PolicyFloor> for PolicyFloor {
             engines: policy.engines.clone(),
             sandbox: policy.sandbox,
             network: policy.network.into(),
+            permissions: policy.permissions.map(Into::into),
             max_children: policy.max_children,
             max_depth: policy.max_depth,
             max_queued_jobs: policy.max_queued_jobs,

@@ -108,6 +108,7 @@ words! {
         Secret,
         Infrastructure,
         LeaseExpired,
+        Unanswered,
         Rejected,
         DependencyFailed,
         ChildFailed,
@@ -116,6 +117,22 @@ words! {
         MergeRefused,
         RequestClosed,
     }
+}
+
+words! {
+    /// What a question is: anything, or a request for permission, which is answered with one of its options.
+    #[derive(Default)]
+    QuestionKind [of domain::QuestionKind] { #[default] Question, Permission, }
+}
+
+words! {
+    /// What an engine may do without asking, least first.
+    Permissions [of domain::Permissions] { Ask, Edit, Commands, All, }
+}
+
+words! {
+    /// Whether a question is open, or how it was closed. `withdrawn`: its job ended, or goes on without the answer.
+    QuestionState { Open, Answered, Defaulted, Expired, Withdrawn, }
 }
 
 words! {
@@ -201,8 +218,8 @@ words! {
 
 words! {
     /// What a factory has to do: `cancel` stops the run, `preempt` saves a checkpoint and releases the job, `drain`
-    /// takes no new jobs.
-    Directive { Cancel, Preempt, Drain, }
+    /// takes no new jobs, `input` reads what people said, `park` is as `preempt`: a question has been open for too long.
+    Directive { Cancel, Preempt, Drain, Input, Park, }
 }
 
 words! {
@@ -273,6 +290,7 @@ words! {
         FactoryDown,
         MergeConflict,
         EffectsGivenUp,
+        NeedsInput,
         NoEligibleFactory,
         Starvation,
         StaleFactory,
@@ -309,6 +327,7 @@ words! {
         Preemption,
         Dependency,
         Child,
+        Question,
         Review,
         Ship,
         Merge,
@@ -359,6 +378,7 @@ words! {
         ResultMismatch,
         UnseenChanges,
         NotYours,
+        QuestionClosed,
         LogGap,
         IdempotencyConflict,
         FactoryExists,
@@ -427,6 +447,8 @@ mod tests {
             Stage = domain::Stage;
             Priority = domain::Priority;
             JobKind = domain::JobKind;
+            QuestionKind = domain::QuestionKind;
+            Permissions = domain::Permissions;
             DepsMode = domain::job::DepsMode;
             FailReason = domain::FailReason;
             ReviewVerdict = domain::Verdict;

@@ -111,7 +111,10 @@ impl Follower for Dispatch {
                 EventKind::BudgetResumed | EventKind::BudgetChanged => {
                     self.budgets_moved(event.product.as_ref());
                 }
-                EventKind::EvictionAsked => self.pass_on_eviction(event),
+                EventKind::EvictionAsked
+                | EventKind::QuestionAnswered
+                | EventKind::QuestionExpired
+                | EventKind::MessageSent => self.pass_on_word(event),
                 EventKind::Targeted => self.streams.expect_offer(event),
                 EventKind::Assigned => self.shadow.claimed(event),
                 EventKind::Diverged => {

@@ -66,7 +66,7 @@ impl Dispatch {
     }
 
     /// A holder whose stream is here renews at once, and is told; others hear it with their next renewal.
-    pub(crate) fn pass_on_eviction(&self, event: &Event) {
+    pub(crate) fn pass_on_word(&self, event: &Event) {
         let Some((job, _)) = event.job else { return };
         let holder = self.fleet.view.lock().running.get(&job).map(|running| running.factory.clone());
         if let Some(factory) = holder {

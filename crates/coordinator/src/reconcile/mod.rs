@@ -4,6 +4,7 @@
 
 mod follower;
 mod presence;
+mod questions;
 mod reaper;
 mod reconsider;
 mod retention;
@@ -22,6 +23,7 @@ impl Coordinator {
         tasks.spawn(self.fleet.clone().follow(self.head()));
         tasks.spawn(self.clone().reap());
         tasks.spawn(self.clone().reconsider());
+        tasks.spawn(self.clone().close_questions());
         tasks.spawn(self.fleet.clone().keep_presence());
         tasks.spawn(self.dispatch.clone().watch_periods());
         tasks.spawn(self.clone().retain());

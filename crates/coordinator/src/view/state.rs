@@ -39,8 +39,18 @@ pub(crate) struct ViewState {
     pub(crate) promised: HashMap<JobId, Timestamp>,
     /// When jobs went to dead letters lately, for the alert.
     pub(crate) dead_letters: VecDeque<Timestamp>,
+    /// Live jobs with open questions.
+    pub(crate) asking: BTreeMap<JobId, Asking>,
     /// Results that could not be merged lately and that nobody has done anything about.
     pub(crate) failed_merges: BTreeMap<JobId, FailedMerge>,
+}
+
+/// The oldest open question of a job.
+#[derive(Debug, Clone)]
+pub(crate) struct Asking {
+    pub(crate) product: ProductId,
+    pub(crate) text: String,
+    pub(crate) since: Timestamp,
 }
 
 #[derive(Debug, Clone)]
@@ -119,6 +129,10 @@ impl ViewState {
             return;
         }
         self.drop_job(job.id);
+        if let Some(question) = job.open_questions().next() {
+            let (product, text, since) = (job.product.clone(), question.text.clone(), question.asked_at);
+            self.asking.insert(job.id, Asking { product, text, since });
+        }
         if let Some(view) = job_view(job, parents, self.flag_millis("pickup_ms")) {
             if view.offered_to.is_some() {
                 self.offers.insert(job.id, job.dispatch_seq);
@@ -156,6 +170,7 @@ impl ViewState {
 
     pub(crate) fn drop_job(&mut self, id: JobId) {
         self.queue.remove(id);
+        self.asking.remove(&id);
         self.offers.remove(&id);
         if let Some(running) = self.running.remove(&id) {
             self.count(&running, -1);

@@ -11,8 +11,8 @@ use crate::token::{Permission, TokenRecord};
 use crate::topic::TopicKey;
 use crate::{
     Artifact, DispatchSeq, Effect, Epoch, FactoryId, FactoryState, FailReason, Failure, JobId, JobKind,
-    JobSpec, Judgement, NodeId, OperatorAction, Period, ProductId, Profile, Secret, Stage, Term, Timestamp,
-    Usd, Verdict, Webhook,
+    JobSpec, Judgement, NodeId, OperatorAction, Period, ProductId, Profile, Question, QuestionKind, Secret,
+    Stage, Term, Timestamp, Usd, Verdict, Webhook,
 };
 
 impl NewEvent {
@@ -161,6 +161,66 @@ impl NewEvent {
             |job| format!("preempted by job {job}; queued again"),
         );
         Self::new(EventKind::Preempted, cause).with_some("forJob", for_job.map(|job| job.to_string()))
+    }
+}
+
+/// Jobs: what they and people say to each other.
+impl NewEvent {
+    pub(crate) fn question_asked(question: &Question) -> Self {
+        let Question { number, kind, text, options, default, deadline, .. } = question;
+        let what = match kind {
+            QuestionKind::Question => "asked",
+            QuestionKind::Permission => "asked for permission",
+        };
+        let most = default.as_ref().map(|default| format!("; `{}` at {deadline}", first_line(default)));
+        let cause = format!("{what}: {}{}", first_line(text), most.unwrap_or_default());
+        Self::new(EventKind::QuestionAsked, cause)
+            .with("question", *number)
+            .with("kind", kind.as_str())
+            .with("text", text.as_str())
+            .with("options", options.clone())
+            .with_some("default", default.as_deref())
+            .with("deadline", deadline.to_string())
+    }
+
+    /// `by` is missing where the default was taken.
+    pub(crate) fn question_answered(number: u32, answer: &str, by: Option<&str>) -> Self {
+        let short = first_line(answer);
+        let cause = match by {
+            Some(by) => format!("question {number} answered by {by}: {short}"),
+            None => format!("question {number} not answered in time; its default is taken: {short}"),
+        };
+        Self::new(EventKind::QuestionAnswered, cause)
+            .with("question", number)
+            .with("answer", answer)
+            .with_some("by", by)
+    }
+
+    pub(crate) fn question_expired(question: &Question) -> Self {
+        let cause = format!("nobody answered in time: {}", first_line(&question.text));
+        Self::new(EventKind::QuestionExpired, cause).with("question", question.number)
+    }
+
+    /// Also the failure's detail.
+    pub(crate) fn unanswered(failure: &Failure) -> Self {
+        let cause = failure.detail.as_deref().map(first_line).unwrap_or_default().to_owned();
+        Self::failure(EventKind::Failed, failure, cause)
+    }
+
+    pub(crate) fn parked(factory: &FactoryId, question: &Question) -> Self {
+        let cause = format!("parked by {factory}: waiting for an answer to: {}", first_line(&question.text));
+        Self::new(EventKind::Parked, cause).with("question", question.number)
+    }
+
+    pub(crate) fn message_sent(by: &str, text: &str) -> Self {
+        Self::new(EventKind::MessageSent, format!("message from {by}: {}", first_line(text)))
+            .with("by", by)
+            .with("text", text)
+    }
+
+    pub(crate) fn messages_delivered(epoch: Epoch, number: u64) -> Self {
+        let cause = format!("{} delivered to run {epoch}", count(number, "message"));
+        Self::new(EventKind::MessageDelivered, cause).with("leaseEpoch", epoch.0).with("count", number)
     }
 }
 

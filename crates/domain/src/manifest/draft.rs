@@ -14,7 +14,7 @@ use crate::{ProductId, Profile, limits};
 
 /// Parts of these are filled in one by one: each part says something on its own. Of a review or a concurrency key the
 /// parts belong together, so the manifest's replaces the profile's whole.
-const FILLED_BY_PARTS: [&str; 3] = ["budget", "retry", "merge"];
+const FILLED_BY_PARTS: [&str; 4] = ["budget", "retry", "merge", "ask"];
 
 #[derive(Debug, Clone)]
 pub struct Draft {

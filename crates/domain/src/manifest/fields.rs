@@ -13,7 +13,7 @@ use crate::job::{
     ShipMode,
 };
 use crate::repo::{folder_name, is_repo_name};
-use crate::{Capability, CapabilitySet, FailReason, JobId, Priority, limits};
+use crate::{AskPolicy, Capability, CapabilitySet, FailReason, JobId, Priority, limits};
 
 /// Idempotency keys that begin so are made from the items of trackers, and by nobody else.
 pub const TRACKER_KEY: &str = "tracker:";
@@ -43,6 +43,8 @@ pub const KEYS: &[&str] = &[
     "secrets",
     "review",
     "ship",
+    "permissions",
+    "ask",
     "concurrency",
     "idempotencyKey",
     "runAt",
@@ -108,6 +110,8 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
     // A composite has nothing of its own to ship: its children have been shipped, each by its own gate.
     let ship_unsaid = if kind == JobKind::Composite { ShipMode::Auto } else { ShipMode::default() };
     let ship = top.get("ship").and_then(|f| f.word(p)).unwrap_or(ship_unsaid);
+    let permissions = top.get("permissions").and_then(|f| f.word(p));
+    let ask = top.get("ask").and_then(|f| ask(&f, p)).unwrap_or_default();
     let concurrency = top.get("concurrency").and_then(|f| concurrency(&f, p));
     let idempotency_key =
         top.get("idempotencyKey").and_then(|f| f.printable(limits::IDEMPOTENCY_KEY_CHARS, p));
@@ -136,6 +140,8 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
         verify,
         review,
         ship,
+        permissions,
+        ask,
         concurrency,
         idempotency_key,
         secrets,
@@ -174,6 +180,8 @@ fn refuse_what_runs(manifest: &Manifest, top: &Section<'_>, p: &mut Problems) {
         ),
         ("verify", !manifest.verify.is_empty(), "it has no result of its own to check"),
         ("secrets", !manifest.secrets.is_empty(), "it runs nothing itself"),
+        ("permissions", manifest.permissions.is_some(), "it runs nothing itself"),
+        ("ask", !manifest.ask.is_unsaid(), "it runs nothing itself"),
         ("concurrency", manifest.concurrency.is_some(), "it is never held"),
         ("runAt", manifest.run_at.is_some(), "it begins when its first child does"),
     ];
@@ -397,6 +405,13 @@ fn review(field: &Field<'_>, p: &mut Problems) -> Option<ReviewGate> {
     // Whoever names reviewers wants a review.
     let quorum = quorum.unwrap_or(u32::from(!reviewers.is_empty()));
     Some(ReviewGate { quorum, reviewers })
+}
+
+fn ask(field: &Field<'_>, p: &mut Problems) -> Option<AskPolicy> {
+    let section = Section::open(&field.path, field.node, &["parkAfter", "deadline"], p)?;
+    let time =
+        |key: &str, p: &mut Problems| section.get(key).and_then(|f| f.duration(SECOND_MS..=MOST_WALL_MS, p));
+    Some(AskPolicy { park_after_ms: time("parkAfter", p), deadline_ms: time("deadline", p) })
 }
 
 fn concurrency(field: &Field<'_>, p: &mut Problems) -> Option<Concurrency> {

@@ -29,7 +29,10 @@ use crate::job::{
     BudgetCaps, Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, JobSpec, MergeSettings,
     RetryPolicy, ReviewGate, ShipMode,
 };
-use crate::{Capability, CapabilitySet, FailReason, JobId, Priority, ProductId, SecretUse, Timestamp};
+use crate::{
+    AskPolicy, Capability, CapabilitySet, FailReason, JobId, Permissions, Priority, ProductId, SecretUse,
+    Timestamp,
+};
 
 /// Everything a manifest says, defaults filled in. Its JSON is the snapshot kept with the job, and is read back
 /// by [`from_json`] to an equal value.
@@ -65,6 +68,9 @@ pub struct Manifest {
     pub verify: Vec<String>,
     pub review: ReviewGate,
     pub ship: ShipMode,
+    /// What its engine may do without asking.
+    pub permissions: Option<Permissions>,
+    pub ask: AskPolicy,
     pub concurrency: Option<Concurrency>,
     pub idempotency_key: Option<String>,
     /// Of its product, by name.
@@ -140,6 +146,8 @@ impl Manifest {
             retry_on: self.retry_on.clone(),
             review: self.review.clone(),
             ship: self.ship,
+            permissions: self.permissions,
+            ask: self.ask,
             concurrency: self.concurrency.clone(),
             run_at: self.run_at,
             idempotency_key: self.idempotency_key.clone(),

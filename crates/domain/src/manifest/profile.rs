@@ -23,6 +23,8 @@ const KEYS: &[&str] = &[
     "verify",
     "review",
     "ship",
+    "permissions",
+    "ask",
     "concurrency",
 ];
 

@@ -10,7 +10,7 @@ use super::{Dep, Manifest, from_json};
 use crate::job::{
     Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, MergeSettings, ReviewGate, ShipMode,
 };
-use crate::{CapabilitySet, FailReason, Priority, ProductId, SecretUse, Timestamp, Usd};
+use crate::{CapabilitySet, FailReason, Permissions, Priority, ProductId, SecretUse, Timestamp, Usd};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -50,6 +50,10 @@ struct Snapshot<'a> {
     review: &'a ReviewGate,
     ship: ShipMode,
     #[serde(skip_serializing_if = "Option::is_none")]
+    permissions: Option<Permissions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ask: Option<AskTimes>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     concurrency: Option<&'a Concurrency>,
     #[serde(skip_serializing_if = "Option::is_none")]
     idempotency_key: Option<&'a str>,
@@ -65,6 +69,15 @@ struct Budget {
     tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     wall: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AskTimes {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    park_after: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -109,6 +122,11 @@ impl Serialize for Manifest {
             secrets: &self.secrets,
             review: &self.review,
             ship: self.ship,
+            permissions: self.permissions,
+            ask: (!self.ask.is_unsaid()).then(|| AskTimes {
+                park_after: self.ask.park_after_ms.map(format_duration),
+                deadline: self.ask.deadline_ms.map(format_duration),
+            }),
             concurrency: self.concurrency.as_ref(),
             idempotency_key: self.idempotency_key.as_deref(),
             run_at: self.run_at,

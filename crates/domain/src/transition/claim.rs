@@ -25,6 +25,9 @@ pub(super) fn check_claim(
     if rev.is_some_and(|seen| seen != job.rev) {
         return Err(Refusal::NotClaimable("it changed since it was looked at"));
     }
+    if job.needs_input() {
+        return Err(Refusal::NotClaimable("it waits for an answer"));
+    }
     if *ready_at > now {
         return Err(Refusal::NotClaimable("its time has not come"));
     }

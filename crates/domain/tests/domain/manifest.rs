@@ -9,7 +9,9 @@ use giga_domain::job::{
 use giga_domain::manifest::{
     Dep, Draft, Manifest, ManifestError, Persona, from_json, parse_markdown, suggest,
 };
-use giga_domain::{CapabilitySet, FailReason, JobId, Priority, Timestamp, Usd, limits};
+use giga_domain::{
+    AskPolicy, CapabilitySet, FailReason, JobId, Permissions, Priority, Timestamp, Usd, limits,
+};
 use serde_json::json;
 
 fn read(front: &str) -> Result<Manifest, ManifestError> {
@@ -46,6 +48,8 @@ retry: {max: 5, backoff: 45s, on: [crash, verify_failed]}
 verify: [cargo test]
 review: {quorum: 1, reviewers: [ana, bo]}
 ship: auto
+permissions: edit
+ask: {parkAfter: 5m, deadline: 2h}
 concurrency: {key: "repo:hello", limit: 2}
 idempotencyKey: ticket-812
 runAt: 2026-12-01T09:00:00Z
@@ -92,6 +96,8 @@ fn the_full_example() {
         verify: vec!["cargo test".to_owned()],
         review: ReviewGate { quorum: 1, reviewers: vec!["ana".to_owned(), "bo".to_owned()] },
         ship: ShipMode::Auto,
+        permissions: Some(Permissions::Edit),
+        ask: AskPolicy { park_after_ms: Some(300_000), deadline_ms: Some(7_200_000) },
         concurrency: Some(Concurrency { key: "repo:hello".to_owned(), limit: 2 }),
         idempotency_key: Some("ticket-812".to_owned()),
         secrets: Vec::new(),
@@ -129,6 +135,8 @@ fn everything_but_the_name_has_a_default() {
         verify: Vec::new(),
         review: ReviewGate { quorum: 0, reviewers: Vec::new() },
         ship: ShipMode::Manual,
+        permissions: None,
+        ask: AskPolicy::default(),
         concurrency: None,
         idempotency_key: None,
         secrets: Vec::new(),

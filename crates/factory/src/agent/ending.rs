@@ -41,6 +41,7 @@ const fn may_help(reason: FailReason) -> bool {
         FailReason::VerifyFailed
         | FailReason::Refused
         | FailReason::ContextTooLong
+        | FailReason::Unanswered
         | FailReason::BudgetExceeded
         | FailReason::Secret
         | FailReason::Timeout

@@ -57,7 +57,7 @@ pub(super) async fn send(shared: &Shared, held: &Held, ending: &Ending, with: &H
                 };
                 shared.client.fail(&request).await.map(|_| ())
             }
-            Ending::Stopped(StopCause::Preempted | StopCause::Draining) => {
+            Ending::Stopped(StopCause::Preempted | StopCause::Draining | StopCause::Parked) => {
                 let request = ReleaseRequest { lease_epoch, checkpoint, spend };
                 shared.client.release(&held.job, &request).await.map(|_| ())
             }
@@ -69,7 +69,8 @@ pub(super) async fn send(shared: &Shared, held: &Held, ending: &Ending, with: &H
                     sent => sent.map(|_| ()),
                 }
             }
-            Ending::Stopped(StopCause::LeaseLost) => return Receipt::Fenced,
+            // The second is a failure by now.
+            Ending::Stopped(StopCause::LeaseLost | StopCause::Unanswered) => return Receipt::Fenced,
         };
         match sent {
             Ok(()) => return Receipt::Accepted,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use giga_api::wire::{Checkpoint, ClaimAnswer, RepoCommit, ReviewNote, ReviewVerdict, Spend};
 use giga_domain::id::IdError;
 use giga_domain::job::BudgetCaps;
-use giga_domain::{Epoch, JobId, Timestamp, Usd, manifest};
+use giga_domain::{Epoch, JobId, Permissions, Timestamp, Usd, manifest};
 use giga_proto::v1;
 
 /// Where a lease does not say how long it is.
@@ -33,6 +33,8 @@ pub(super) struct Grant {
     pub(super) reviews: Vec<ReviewNote>,
     /// Of the run whose result the job has.
     pub(super) result_epoch: Option<u64>,
+    /// People answered or said something.
+    pub(super) has_conversation: bool,
 }
 
 /// What the manifest asks of the machine.
@@ -50,6 +52,8 @@ pub(super) struct Spec {
     pub(super) base: Option<String>,
     /// They are asked for when the work starts.
     pub(super) has_secrets: bool,
+    /// What the engine may do without asking; `None`: what the settings of the engine say.
+    pub(super) permissions: Option<Permissions>,
 }
 
 /// Both ends are the store's time, so their difference is a length whatever this machine's clock says.
@@ -81,12 +85,14 @@ impl TryFrom<ClaimAnswer> for Grant {
                 budget: manifest.budget,
                 base: manifest.base.or(manifest.target),
                 has_secrets: !manifest.secrets.is_empty(),
+                permissions: manifest.permissions,
             }),
             body: job.body_md.unwrap_or_default(),
             persona: job.persona_md,
             checkpoint: job.checkpoint,
             reviews: job.reviews,
             result_epoch: job.result.map(|result| result.lease_epoch),
+            has_conversation: job.has_conversation,
         })
     }
 }
@@ -106,6 +112,7 @@ impl TryFrom<v1::Grant> for Grant {
             checkpoint,
             reviews,
             result_epoch,
+            has_conversation,
         } = grant;
         let v1::Lease { epoch, granted_at, expires_at, reserved_usd_micros } = lease.unwrap_or_default();
         Ok(Self {
@@ -121,16 +128,20 @@ impl TryFrom<v1::Grant> for Grant {
             checkpoint: checkpoint.map(read_checkpoint),
             reviews: reviews.into_iter().filter_map(read_review).collect(),
             result_epoch,
+            has_conversation,
         })
     }
 }
 
 impl From<v1::Spec> for Spec {
     fn from(spec: v1::Spec) -> Self {
-        let v1::Spec { repo, engine, script, verify, budget, base, more_repos, has_secrets } = spec;
+        let v1::Spec { repo, engine, script, verify, budget, base, more_repos, has_secrets, permissions } =
+            spec;
+        // A word that this version does not know is taken for the strictest.
+        let permissions = permissions.map(|word| word.parse().unwrap_or(Permissions::Ask));
         let v1::BudgetCaps { usd_micros, tokens, wall_ms } = budget.unwrap_or_default();
         let budget = BudgetCaps { usd: usd_micros.map(Usd::from_micros), tokens, wall_ms };
-        Self { repo, more_repos, engine, script, verify, budget, base, has_secrets }
+        Self { repo, more_repos, engine, script, verify, budget, base, has_secrets, permissions }
     }
 }
 
@@ -176,7 +187,7 @@ mod tests {
         let lease = json!({"factoryId": "a", "grantedAt": granted, "expiresAt": expires, "reservedUsd": 2.5,
             "spentUsd": 0.5, "spentTokens": 7});
         let manifest = json!({"name": "fix", "repos": ["hello", "lib"], "engine": "shell", "script": "make",
-            "verify": ["make test", "make lint"], "target": "release/2.1", "secrets": ["KEY"], "budget": {"usd": 1.25, "tokens": 9, "wall": "3s"}});
+            "verify": ["make test", "make lint"], "target": "release/2.1", "secrets": ["KEY"], "permissions": "edit", "budget": {"usd": 1.25, "tokens": 9, "wall": "3s"}});
         let checkpoint = json!({"wipRef": "giga/wip/1", "commit": "abc", "sessionId": "s", "factoryId": "b",
             "sessionSpend": {"usd": 0.75, "tokens": 11}, "note": "half",
             "repos": [{"repo": "lib", "commit": "abc"}]});
@@ -185,7 +196,7 @@ mod tests {
             [review("approve", None), review("request_changes", Some("more")), review("reject", None)];
         let job = json!({"id": ID.to_string(), "productId": "demo", "name": "fix", "kind": "agent", "stage": "assigned",
             "priority": "normal", "rev": 1, "leaseEpoch": 4, "capabilities": [], "deps": [], "depsMode": "all",
-            "attempts": 0, "dispatchSeq": 0, "lease": lease, "checkpoint": checkpoint, "reviews": reviews,
+            "attempts": 0, "dispatchSeq": 0, "hasConversation": true, "lease": lease, "checkpoint": checkpoint, "reviews": reviews,
             "result": {"leaseEpoch": 2, "branch": "giga", "commit": "def"}, "manifest": manifest, "bodyMd": "Do it.",
             "personaMd": "You are careful.", "createdAt": granted, "updatedAt": granted, "enqueuedAt": granted});
         let claim = json!({"job": job, "leaseEpoch": 4, "expiresAt": expires, "jobToken": "giga_job"});
@@ -222,6 +233,7 @@ mod tests {
                 },
                 base: Some("release/2.1".to_owned()),
                 has_secrets: true,
+                permissions: Some(Permissions::Edit),
             }),
             body: "Do it.".to_owned(),
             persona: Some("You are careful.".to_owned()),
@@ -240,6 +252,7 @@ mod tests {
                 review(ReviewVerdict::Reject, None),
             ],
             result_epoch: Some(2),
+            has_conversation: true,
         };
         assert_eq!(Grant::try_from(claim()).unwrap(), expected);
         assert_eq!(Grant::try_from(grant_message(claim())).unwrap(), expected);

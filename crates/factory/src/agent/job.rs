@@ -24,9 +24,10 @@ use super::lease::{Held, LeaseKeeper, StopCause};
 use super::log::RunLog;
 use super::meter::Meter;
 use super::secrets::RunSecrets;
+use super::talk::Talk;
 use super::{Shared, lease, plan::Work, save};
 use crate::engines::{
-    Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, RUN_MARKER, Secret, Usage,
+    Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, Inbox, RUN_MARKER, Secret, Usage,
 };
 use crate::workspace::{RunResult, Start, WorkFolder, Worktree};
 
@@ -127,7 +128,7 @@ async fn seat_for(shared: &Shared, keeper: &LeaseKeeper) -> Result<OwnedSemaphor
 
 pub(super) struct JobRun<'a> {
     pub(super) shared: &'a Shared,
-    grant: &'a Grant,
+    pub(super) grant: &'a Grant,
     pub(super) held: &'a Held,
     pub(super) keeper: &'a LeaseKeeper,
     pub(super) log: &'a RunLog,
@@ -250,6 +251,7 @@ impl JobRun<'_> {
         request.resume.clone_from(&work.session);
         request.usage_before = work.session_usage;
         request.budget = work.budget;
+        request.permissions = work.permissions;
         request.env = resumed(place);
         if let (Some(tools), Some(_)) = (&self.shared.job_tools, self.job_token()) {
             let program = tools.program.display().to_string();
@@ -261,9 +263,12 @@ impl JobRun<'_> {
             request.shown.push(socket.folder().to_owned());
         }
         self.note_spend(place);
+        let (talked, seen) = self.said_before().await;
+        request.talked = talked;
+        let (talk, inbox) = Talk::new(seen);
         request.sessions =
             Some(self.shared.base.join(SESSIONS).join(&self.held.job).join(work.engine.name()));
-        let report = self.run_engine(&*work.engine, place, request, None).await;
+        let report = self.run_engine(&*work.engine, place, request, None, Some((&talk, inbox))).await;
         self.meter.ended(&report, work.reserved);
         self.note_spend(place);
         if !report.metered && !work.reserved.is_zero() {
@@ -279,6 +284,7 @@ impl JobRun<'_> {
         place: &Place,
         mut request: EngineRequest,
         mut tail: Option<&mut Tail>,
+        talk: Option<(&Talk, Inbox)>,
     ) -> EngineReport {
         request.watchdog = self.shared.watchdog;
         request.home = Some(place.home());
@@ -288,7 +294,8 @@ impl JobRun<'_> {
         request.redact = self.shared.secrets.iter().cloned().chain(self.job_token()).collect();
         request.secrets = self.secrets.get().map(|secrets| secrets.given.clone()).unwrap_or_default();
         let (sender, mut events) = mpsc::channel(256);
-        let run = engine.run(request, sender, self.keeper.stop.clone());
+        let (talk, inbox) = talk.map_or((None, Inbox::closed()), |(talk, inbox)| (Some(talk), inbox));
+        let run = engine.run(request, sender, inbox, self.keeper.stop.clone());
         let listen = async {
             while let Some(event) = events.recv().await {
                 match event {
@@ -304,11 +311,26 @@ impl JobRun<'_> {
                         self.meter.session(id, used_before);
                     }
                     EngineEvent::Usage(usage) => self.meter.used(usage),
+                    EngineEvent::Question(question) => {
+                        if let Some(talk) = talk {
+                            self.ask_people(talk, question).await;
+                        }
+                    }
+                    EngineEvent::Delivered { seq } => self.delivered(vec![seq]).await,
                 }
             }
         };
-        let (report, ()) = tokio::join!(run, listen);
-        report
+        let input = async {
+            match talk {
+                Some(talk) => self.bring_input(talk).await,
+                None => std::future::pending().await,
+            }
+        };
+        let both = async { tokio::join!(run, listen) };
+        tokio::select! {
+            (report, ()) = both => report,
+            never = input => match never {},
+        }
     }
 
     /// Of what runs inside the job. The job's own token is the only one in it.
@@ -347,7 +369,7 @@ impl JobRun<'_> {
             let detail = "this factory runs no commands";
             return Err(Ending::Failed(RunFailure::new(FailReason::NoEngine, detail)));
         };
-        let report = self.run_engine(&**shell, place, request, Some(&mut tail)).await;
+        let report = self.run_engine(&**shell, place, request, Some(&mut tail), None).await;
         match report.outcome {
             EngineOutcome::Succeeded => Ok(Check {
                 command: command.to_owned(),

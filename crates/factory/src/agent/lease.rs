@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use giga_api::client::{Client, ClientError};
 use giga_api::wire::{Directive, ProblemCode, RenewAnswer};
+use giga_domain::FailReason;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::ending::Ending;
+use super::ending::{Ending, RunFailure};
 use super::grant::Grant;
 use super::meter::Meter;
 
@@ -25,6 +26,10 @@ pub(super) enum StopCause {
     Preempted,
     /// The agent is leaving.
     Draining,
+    /// A question has been open for too long to keep the seat for it.
+    Parked,
+    /// Nobody answered its question in time; see [`LeaseKeeper::stop_unanswered`].
+    Unanswered,
     /// The job belongs to somebody else by now, or may.
     LeaseLost,
 }
@@ -37,6 +42,8 @@ pub(super) struct Held {
     pub(super) lease: Duration,
     /// There may be a directive: renew at once.
     pub(super) renew_now: Arc<Notify>,
+    /// People said something.
+    pub(super) input: Arc<Notify>,
 }
 
 impl Held {
@@ -46,6 +53,7 @@ impl Held {
             epoch: grant.epoch.0,
             lease: grant.lease,
             renew_now: Arc::new(Notify::new()),
+            input: Arc::new(Notify::new()),
         }
     }
 }
@@ -55,6 +63,7 @@ pub(super) struct LeaseKeeper {
     /// Cancelled when the work has to stop; `cause` says why.
     pub(super) stop: CancellationToken,
     cause: Arc<OnceLock<StopCause>>,
+    unanswered: Arc<OnceLock<String>>,
 }
 
 impl LeaseKeeper {
@@ -67,7 +76,8 @@ impl LeaseKeeper {
         drain: &CancellationToken,
         done: CancellationToken,
     ) -> Self {
-        let keeper = Self { stop: CancellationToken::new(), cause: Arc::new(OnceLock::new()) };
+        let keeper =
+            Self { stop: CancellationToken::new(), cause: Arc::default(), unanswered: Arc::default() };
         let (task, drain) = (keeper.clone(), drain.clone());
         tokio::spawn(async move {
             let draining = async {
@@ -90,9 +100,22 @@ impl LeaseKeeper {
         self.stop.cancel();
     }
 
+    /// Nobody answered this question, and there is no default: the run fails with it.
+    pub(super) fn stop_unanswered(&self, question: &str) {
+        let _ = self.unanswered.set(question.to_owned());
+        self.stop_because(StopCause::Unanswered);
+    }
+
     /// How a job ends that was stopped.
     pub(super) fn stopped(&self) -> Ending {
-        Ending::Stopped(self.cause.get().copied().unwrap_or(StopCause::LeaseLost))
+        match (self.cause.get().copied(), self.unanswered.get()) {
+            (Some(StopCause::Unanswered), question) => {
+                let question = question.map(String::as_str).unwrap_or_default();
+                let detail = format!("nobody answered in time: {question}");
+                Ending::Failed(RunFailure::new(FailReason::Unanswered, detail))
+            }
+            (cause, _) => Ending::Stopped(cause.unwrap_or(StopCause::LeaseLost)),
+        }
     }
 
     async fn renew_until_lost(&self, client: &Client, held: &Held, meter: &Meter) -> StopCause {
@@ -107,6 +130,9 @@ impl LeaseKeeper {
             match tokio::time::timeout_at(good_until, renewal).await {
                 Ok(Ok(answer)) => {
                     good_until = asked + held.lease;
+                    if answer.directives.contains(&Directive::Input) {
+                        held.input.notify_one();
+                    }
                     match asked_to_stop(&answer) {
                         Some(StopCause::Cancelled) => return StopCause::Cancelled,
                         // The lease is still needed for the checkpoint and the final report.
@@ -133,6 +159,8 @@ pub(super) fn asked_to_stop(answer: &RenewAnswer) -> Option<StopCause> {
         Some(StopCause::Cancelled)
     } else if answer.directives.contains(&Directive::Preempt) {
         Some(StopCause::Preempted)
+    } else if answer.directives.contains(&Directive::Park) {
+        Some(StopCause::Parked)
     } else {
         None
     }

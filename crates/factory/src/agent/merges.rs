@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::backoff::jittered;
 use super::checks::Tail;
 use super::{Shared, intake, plan};
-use crate::engines::{Engine, EngineEvent, EngineOutcome, EngineRequest, RUN_MARKER};
+use crate::engines::{Engine, EngineEvent, EngineOutcome, EngineRequest, Inbox, RUN_MARKER};
 use crate::workspace::{
     Ahead, Author, Beside, Candidate, CandidateTree, MergeOrder, Prepared, Proposed, Pushed, Stacked,
     WorkspaceError,
@@ -487,7 +487,8 @@ impl Batches<'_> {
                 }
             }
         };
-        let (report, ()) = tokio::join!(shell.run(request, sender, self.over.clone()), listen);
+        let (report, ()) =
+            tokio::join!(shell.run(request, sender, Inbox::closed(), self.over.clone()), listen);
         match report.outcome {
             EngineOutcome::Succeeded => Checked::Passed,
             EngineOutcome::Stopped => Checked::Lost,

@@ -32,6 +32,7 @@ mod recover;
 mod save;
 mod secrets;
 mod sweep;
+mod talk;
 
 pub use config::AgentConfig;
 pub use enroll::take_over;

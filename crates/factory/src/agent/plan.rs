@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use giga_api::wire::Job;
 use giga_domain::job::BudgetCaps;
-use giga_domain::{Checkpoint, Epoch, FailReason, JobId, Spend, Usd};
+use giga_domain::{Checkpoint, Epoch, FailReason, JobId, Permissions, Spend, Usd};
 
 use super::comments;
 use super::ending::RunFailure;
@@ -29,6 +29,7 @@ pub(super) struct Work {
     pub(super) script: Option<String>,
     pub(super) verify: Vec<String>,
     pub(super) has_secrets: bool,
+    pub(super) permissions: Option<Permissions>,
     pub(super) budget: BudgetCaps,
     /// What the claim reserved for this run.
     pub(super) reserved: Usd,
@@ -74,6 +75,7 @@ impl Work {
             script: spec.script.clone(),
             verify: spec.verify.clone(),
             has_secrets: spec.has_secrets,
+            permissions: spec.permissions,
             budget: caps(spec.budget, grant.reserved),
             reserved: grant.reserved,
             session_usage: checkpoint

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use giga_domain::job::BudgetCaps;
-use giga_domain::{FailReason, SecretName, SecretPlace, Usd};
+use giga_domain::{FailReason, Permissions, QuestionKind, SecretName, SecretPlace, Usd};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
@@ -24,13 +24,74 @@ pub trait Engine: Send + Sync + fmt::Debug {
     /// Whether a run could begin now. Spends nothing and changes nothing.
     async fn preflight(&self) -> Preflight;
 
-    /// One run, to its end. Events come in order; a receiver that is gone is no reason to stop.
+    /// One run, to its end. Events come in order; a receiver that is gone is no reason to stop. An engine that takes
+    /// nothing while it runs leaves the inbox alone: what it does not confirm is in the prompt of the next run.
     async fn run(
         &self,
         request: EngineRequest,
         events: mpsc::Sender<EngineEvent>,
+        inbox: Inbox,
         stop: CancellationToken,
     ) -> EngineReport;
+}
+
+/// What people say to a run while it goes on.
+#[derive(Debug)]
+pub struct Inbox(Option<mpsc::Receiver<Input>>);
+
+impl Inbox {
+    /// Whoever drops the sender has nothing more to say; the run goes on.
+    pub fn channel(capacity: usize) -> (mpsc::Sender<Input>, Self) {
+        let (sender, receiver) = mpsc::channel(capacity);
+        (sender, Self(Some(receiver)))
+    }
+
+    /// Nobody talks to this run.
+    pub const fn closed() -> Self {
+        Self(None)
+    }
+
+    /// Waits, for ever where nobody talks any more: made for a branch of a `select!`. Safe to be cancelled.
+    pub async fn next(&mut self) -> Input {
+        if let Some(receiver) = &mut self.0 {
+            if let Some(input) = receiver.recv().await {
+                return input;
+            }
+            self.0 = None;
+        }
+        std::future::pending().await
+    }
+}
+
+/// An engine says [`EngineEvent::Delivered`] with the `seq` once it has taken it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// For the next turn.
+    Message { seq: u64, by: String, text: String },
+    /// To the question that the engine asked under this id.
+    Answer { seq: u64, question: String, answer: Answer },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Of a person, or the default because nobody answered in time. Of a permission it is one of the options, as asked.
+    Given { text: String, by: Option<String> },
+    /// Nobody answered in time and there is no default; the run is about to be stopped.
+    None,
+}
+
+/// What an engine asks of people. It waits for the answer in its inbox, and may be stopped meanwhile: a question that stays
+/// open for long is answered in the prompt of a later run, which resumes the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// Unique in the run. The same one in a later run of the job is the same question.
+    pub id: String,
+    pub kind: QuestionKind,
+    pub text: String,
+    /// What can be chosen. A permission is answered with one of them, a question with one of them or anything else.
+    pub options: Vec<String>,
+    /// The answer if nobody gives one in time.
+    pub default: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -43,8 +104,13 @@ pub struct EngineRequest {
     /// Review comments on the work so far. They follow the prompt, and are in a file of their own that
     /// `GIGA_REVIEW_COMMENTS` names.
     pub review: Option<String>,
+    /// What people said since the job began, behind the prompt, and in a file of its own that `GIGA_CONVERSATION` names.
+    pub talked: Option<Talked>,
     /// Instead of the operator's choice for the engine.
     pub model: Option<String>,
+    /// What it may do without asking; engines that cannot ask keep to it as far as their own switches let them. `None`: what
+    /// the operator's settings for the engine say.
+    pub permissions: Option<Permissions>,
     /// What the shell engine runs; the others ignore it.
     pub script: Option<String>,
     /// The session of an earlier run, to be gone on with.
@@ -80,7 +146,9 @@ impl EngineRequest {
             prompt: prompt.into(),
             persona: None,
             review: None,
+            talked: None,
             model: None,
+            permissions: None,
             script: None,
             resume: None,
             usage_before: Usage::default(),
@@ -96,6 +164,15 @@ impl EngineRequest {
             tool_server: None,
         }
     }
+}
+
+/// Answers and messages of people, as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Talked {
+    /// For a session that begins.
+    pub whole: String,
+    /// What no run was given yet, for a session that is gone on with.
+    pub new: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,9 +196,13 @@ impl Default for Watchdog {
 }
 
 impl EngineRequest {
-    /// Everything that is to be read, as one text: persona, prompt, review comments.
+    /// Everything that is to be read, as one text: persona, prompt, review comments, what people said.
     pub(super) fn whole_prompt(&self) -> String {
-        let parts = [self.persona.as_deref(), Some(&self.prompt), self.review.as_deref()];
+        let talked = match &self.talked {
+            Some(talked) if self.resume.is_some() => talked.new.as_deref(),
+            talked => talked.as_ref().map(|talked| talked.whole.as_str()),
+        };
+        let parts = [self.persona.as_deref(), Some(&self.prompt), self.review.as_deref(), talked];
         parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
     }
 }
@@ -179,6 +260,10 @@ pub enum EngineEvent {
     Usage(Usage),
     /// A note for readers of the log that the engine itself did not print.
     Note(String),
+    /// The engine waits for an answer, which comes into its inbox.
+    Question(Question),
+    /// The engine has taken this [`Input`]: it is not given to it again.
+    Delivered { seq: u64 },
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -20,8 +20,8 @@ use std::sync::Arc;
 pub use config::{CommandConfig, DevinConfig, EnginesConfig, EventFormat, ProgramConfig};
 pub use detect::{Detected, capabilities, detect};
 pub use engine::{
-    Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, JobSecret, Preflight,
-    Secret, Stream, Usage, Watchdog,
+    Answer, Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, Input,
+    JobSecret, Preflight, Question, Secret, Stream, Talked, Usage, Watchdog,
 };
 pub use prices::Price;
 pub use process::{HostEnvironment, RUN_MARKER, kill_run};

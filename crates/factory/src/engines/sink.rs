@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::engine::{EngineEvent, EngineRequest, Secret, Stream};
+use super::engine::{EngineEvent, EngineRequest, Question, Secret, Stream};
 use super::redact::Redactor;
 
 /// Longest line that is forwarded.
@@ -80,6 +80,13 @@ impl EventSink {
         match event {
             EngineEvent::Note(note) => self.note(&note).await,
             EngineEvent::Output { stream, line } => self.line(stream, &line, 0).await,
+            EngineEvent::Question(question) => {
+                let Question { id, kind, text, options, default } = question;
+                let text = self.redact(&text);
+                let options = options.iter().map(|option| self.redact(option)).collect();
+                let default = default.map(|default| self.redact(&default));
+                self.send(EngineEvent::Question(Question { id, kind, text, options, default })).await;
+            }
             other => self.send(other).await,
         }
     }

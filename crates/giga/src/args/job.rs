@@ -72,13 +72,39 @@ Examples:
   giga job wait fix-greeting --until review --timeout 10m
   giga job wait $(giga job submit a.md -o name) $(giga job submit b.md -o name)
 
-It also ends when a job waits for a person, and says for what and how to answer: a review, or the
-word to ship. With --keep-waiting it says so and goes on, for the case that somebody else answers.
+It also ends when a job waits for a person, and says for what and how to answer: a question, a review,
+or the word to ship. With --keep-waiting it says so and goes on, for the case that somebody else answers.
 
 Exit codes: 0 shipped or reached · 1 failed, dead-lettered or cancelled · 6 rejected at review
             7 budget exceeded · 8 waiting for you · 124 timed out.
             Of several jobs, the first bad one decides.")]
     Wait(WaitArgs),
+    /// Say something to a job's engine
+    #[command(after_help = "\
+Examples:
+  giga job say fix-greeting 'keep the old spelling in the docs'
+
+A running engine that can take messages gets it at its next turn. Others, and jobs that do not run
+now, get it with the next run's prompt.")]
+    Say(SayArgs),
+    /// List what jobs ask people, or everything that one job asked and was told
+    #[command(after_help = "\
+Examples:
+  giga job questions
+  giga job questions fix-greeting")]
+    Questions {
+        /// Job id, the end of an id, or a name
+        job: Option<String>,
+    },
+    /// Answer a question of a job
+    #[command(after_help = "\
+Examples:
+  giga job answer fix-greeting 8080
+  giga job answer fix-greeting --question 2 yes
+
+A job that is parked goes on at once. A request for permission takes one of its options, a question
+takes anything.")]
+    Answer(AnswerArgs),
     /// Ship a job that is ready to ship, and wait until it is merged
     #[command(after_help = "\
 It follows the merge and prints the commit. A conflict sends the job back for another run, and a
@@ -107,6 +133,49 @@ Examples:
 pub(crate) struct JobArg {
     /// Job id, the end of an id, or a name
     pub(crate) job: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SayArgs {
+    #[command(flatten)]
+    pub(crate) job: JobArg,
+    /// What the engine should read
+    #[arg(required = true, value_name = "TEXT")]
+    pub(crate) text: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AnswerArgs {
+    #[command(flatten)]
+    pub(crate) job: JobArg,
+    /// Number of the question [default: the only open one]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) question: Option<u32>,
+    /// The answer: one of the options, or other words
+    #[arg(required = true, value_name = "TEXT")]
+    pub(crate) text: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AskArgs {
+    /// What people should read
+    #[arg(required = true, value_name = "TEXT")]
+    pub(crate) text: Vec<String>,
+    /// An answer to choose from; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) option: Vec<String>,
+    /// The answer if nobody gives one in time; without it the job fails then
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) default: Option<String>,
+    /// It is a request for permission: only the options are answers
+    #[arg(long, requires = "option")]
+    pub(crate) permission: bool,
+    /// The same key is the same question, in every run of the job [default: the same text]
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+    /// Give up after this long, such as 30m, where the manifest gives more time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) deadline: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -142,6 +211,9 @@ pub(crate) struct ListArgs {
     /// Only jobs whose name contains this
     #[arg(long, value_name = "TEXT")]
     pub(crate) name: Option<String>,
+    /// Only jobs that ask a person something
+    #[arg(long)]
+    pub(crate) needs_input: bool,
     /// Show at most this many [default: 50]
     #[arg(long, value_name = "COUNT", conflicts_with = "all")]
     pub(crate) limit: Option<usize>,
@@ -153,7 +225,7 @@ pub(crate) struct ListArgs {
 impl ListArgs {
     /// The same for the coordinator. `parent` is the id of the job that was named, and `limit` that of a page.
     pub(crate) fn query(self, parent: Option<String>, limit: usize) -> JobQuery {
-        let Self { stage, priority, repo, factory, parent: _, name, limit: _, all: _ } = self;
+        let Self { stage, priority, repo, factory, parent: _, name, needs_input, limit: _, all: _ } = self;
         JobQuery {
             ids: Vec::new(),
             stages: stage,
@@ -162,6 +234,7 @@ impl ListArgs {
             factory,
             parent,
             name,
+            needs_input,
             limit: Some(limit),
             cursor: None,
         }
@@ -200,7 +273,7 @@ pub(crate) struct WaitArgs {
     /// Give up after this long, such as 90s, 10m or 2h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
-    /// Go on while a job waits for a review or the word to ship
+    /// Go on while a job waits for an answer, a review or the word to ship
     #[arg(long)]
     pub(crate) keep_waiting: bool,
 }

@@ -28,7 +28,8 @@ pub(crate) use fleet::{
     FactoryArg, FactoryCommand, FlagsCommand, KeyCommand, RunArgs, SandboxArgs, TokenCommand, WorkArgs,
 };
 pub(crate) use job::{
-    ActArgs, EventsArgs, InitArgs, JobArg, JobCommand, ListArgs, LogsArgs, ShipArgs, SubmitArgs, WaitArgs,
+    ActArgs, AnswerArgs, AskArgs, EventsArgs, InitArgs, JobArg, JobCommand, ListArgs, LogsArgs, SayArgs,
+    ShipArgs, SubmitArgs, WaitArgs,
 };
 pub(crate) use people::{AuditArgs, SignInArgs};
 pub(crate) use product::{
@@ -53,7 +54,8 @@ where
 const EXIT_CODES: &str = "\
 Exit codes:
   0 ok · 1 failed · 2 usage · 3 not found · 4 not allowed · 5 conflict · 6 rejected at review
-  7 budget exceeded · 8 waiting for you · 124 timed out · 130 interrupted";
+  7 budget exceeded · 8 waiting for you · 9 nobody answered, default taken · 124 timed out
+  130 interrupted";
 
 const FIRST_STEPS: &str = "\
 First steps:
@@ -174,6 +176,20 @@ HTTP, a coordinator serves the same tools at /mcp. See docs/mcp.md.")]
     /// Submit, watch and manage jobs
     #[command(subcommand)]
     Job(JobCommand),
+    /// Ask people something from inside a job, and wait for the answer
+    #[command(after_help = "\
+Examples:
+  port=$(giga ask 'Which port should it listen on?' --option 8080 --option 9090 --default 8080)
+  giga ask 'May I drop the table users?' --permission --option yes --option no
+
+For scripts and engines that run inside a job. The answer is printed to stdout. The job shows as
+`needs input` until somebody answers with `giga job answer`, on the page or in `giga top`. A question
+that stays open for long frees the seat (`ask: {parkAfter: 10m}` in the manifest): the run is stopped, and the
+next one goes on when there is an answer. The same question in a later run gets the answer at once,
+so ask from the start.
+
+Exit codes: 0 answered · 9 nobody answered in time, the default was taken · 1 there is no default")]
+    Ask(AskArgs),
     /// Show a job and everything below it as a tree, with dependencies and progress
     #[command(after_help = "\
 Examples:

@@ -1,7 +1,7 @@
 //! `giga budget …`, `giga product …`, `giga profile …`
 
 use clap::{Args, Subcommand};
-use giga_api::wire::{MergeBy, MergeFeedback, MergeStrategy, NetworkLevel};
+use giga_api::wire::{MergeBy, MergeFeedback, MergeStrategy, NetworkLevel, Permissions};
 use giga_domain::id::IdError;
 use giga_domain::{ScoreTerm, Usd};
 
@@ -200,6 +200,9 @@ pub(crate) struct PolicyArgs {
     /// How far jobs may reach at most: open, list or none
     #[arg(long, value_name = "LEVEL", value_parser = word::<NetworkLevel>())]
     pub(crate) network: Option<NetworkLevel>,
+    /// The most that an engine may do without asking: ask, edit, commands, all, or none for no limit
+    #[arg(long, value_name = "LEVEL|none", value_parser = permissions)]
+    pub(crate) permissions: Option<Most<Permissions>>,
     /// Children that one job may have
     #[arg(long, value_name = "NUMBER|none", value_parser = most::<u32>)]
     pub(crate) max_children: Option<Most<u32>>,
@@ -225,6 +228,13 @@ fn most<T: std::str::FromStr>(text: &str) -> Result<Most<T>, String> {
     text.parse()
         .map(|most| Most(Some(most)))
         .map_err(|_| "write a whole number from 0 on, or none".to_owned())
+}
+
+fn permissions(text: &str) -> Result<Most<Permissions>, String> {
+    if text == "none" {
+        return Ok(Most(None));
+    }
+    text.parse().map(|most| Most(Some(most))).map_err(|_| "write ask, edit, commands, all or none".to_owned())
 }
 
 fn yes_or_no(text: &str) -> Result<bool, String> {

@@ -3,6 +3,7 @@
 
 mod artifact;
 mod ask;
+mod ask_people;
 mod broker;
 mod budget;
 mod context;
@@ -45,6 +46,7 @@ pub(crate) async fn run(command: Command, settings: Settings) -> Done {
         Command::Top => top::top(&context).await,
         Command::Mcp(args) => mcp::mcp(&args, &context).await,
         Command::Job(command) => job::run(command, &context).await,
+        Command::Ask(args) => ask_people::ask(args, &context).await,
         Command::Dag(args) => dag::dag(&args.job, &context).await,
         Command::Review(args) => review::review(args, &context).await,
         Command::Factory(command) => factory::run(command, &context).await,

@@ -43,14 +43,15 @@ async fn set_policy(args: PolicyArgs, client: &Client, output: &Output) -> Done 
         engines: engines.unwrap_or_else(|| was.engines.clone()),
         sandbox: sandbox.unwrap_or(was.sandbox),
         network: network.unwrap_or(was.network),
+        permissions: args.permissions.map_or(was.permissions, |most| most.0),
         max_children: args.max_children.map_or(was.max_children, |most| most.0),
         max_depth: args.max_depth.map_or(was.max_depth, |most| most.0),
         max_queued_jobs: args.max_queued_jobs.map_or(was.max_queued_jobs, |most| most.0),
         max_artifact_mib: args.max_artifact_mib.map_or(was.max_artifact_mib, |most| most.0),
     };
     if policy == *was {
-        let what = "say what to set: --quorum, --auto-ship, --engines, --sandbox, --network, --max-children, --max-depth, \
-                    --max-queued-jobs or --max-artifact-mib; it is as you say already, or you said nothing";
+        let what = "say what to set: --quorum, --auto-ship, --engines, --sandbox, --network, --permissions, --max-children, \
+                    --max-depth, --max-queued-jobs or --max-artifact-mib; it is as you say already, or you said nothing";
         return Err(CliError::Usage(what.to_owned()));
     }
     let request = SetProductRequest { policy: Some(policy), ..as_it_is(&now) };
@@ -138,6 +139,7 @@ fn policy_text(policy: &PolicyFloor) -> String {
         (!policy.engines.is_empty()).then(|| format!("engines {}", policy.engines.join(", "))),
         policy.sandbox.then(|| "sandbox".to_owned()),
         (policy.network != NetworkLevel::Open).then(|| format!("network {}", policy.network)),
+        policy.permissions.map(|most| format!("engines do no more than `{most}` without asking")),
         most("children per job", policy.max_children.map(u64::from)),
         policy.max_depth.map(|depth| format!("children at most {depth} deep")),
         most("jobs queued", policy.max_queued_jobs),

@@ -36,6 +36,7 @@ mod shipping;
 mod sign_in;
 mod start_stop;
 mod streams;
+mod talk;
 mod tls;
 mod tokens_travel;
 mod top;

@@ -55,6 +55,9 @@ macro_rules! jobs {
                 /// The job that this request won and still holds.
                 grant(factory: &FactoryId, request: &RequestId) -> Option<Job>;
 
+                /// Jobs with open questions and when the first of each is given up, the next one first.
+                asking(limit: usize) -> Vec<(JobId, Timestamp)>;
+
                 runs(job: JobId) -> Vec<Run>;
 
                 /// Terminal jobs that ended before `before` and that no blocked job waits for: what
@@ -157,7 +160,8 @@ pub struct Steer {
     pub job: JobId,
     /// Names this very call: repeating it after a lost reply finds what it did.
     pub request: RequestId,
-    /// `Command::Operator`, `Command::Review` or `Command::RequestReview`.
+    /// `Command::Operator`, `Command::Review`, `Command::RequestReview`, `Command::Answer`, `Command::Say` or
+    /// `Command::CloseQuestions`.
     pub command: Command,
     /// From `If-Match`: another revision is refused with [`super::StoreError::RevMismatch`].
     pub if_rev: Option<Rev>,
@@ -204,12 +208,15 @@ pub struct JobFilter {
     pub parent: Option<JobId>,
     /// In upper or lower case, as far as the letters A to Z go: all databases agree on those.
     pub name_contains: Option<String>,
+    /// Has an open question.
+    pub needs_input: bool,
 }
 
 impl JobFilter {
     /// The meaning of the filter; a store may answer it by other means but not differently.
     pub fn matches(&self, job: &Job) -> bool {
-        let Self { ids, products, stages, priorities, repo, factory, parent, name_contains } = self;
+        let Self { ids, products, stages, priorities, repo, factory, parent, name_contains, needs_input } =
+            self;
         let lower = str::to_ascii_lowercase;
         (ids.is_empty() || ids.contains(&job.id))
             && (products.is_empty() || products.contains(&job.product))
@@ -218,6 +225,7 @@ impl JobFilter {
             && repo.as_ref().is_none_or(|repo| job.spec.repo.as_ref() == Some(repo))
             && factory.as_ref().is_none_or(|id| job.lease().is_some_and(|lease| lease.factory == *id))
             && parent.is_none_or(|parent| job.spec.parent == Some(parent))
+            && (!needs_input || job.needs_input())
             && name_contains.as_ref().is_none_or(|part| lower(&job.spec.name).contains(&lower(part)))
     }
 }

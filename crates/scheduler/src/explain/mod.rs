@@ -60,6 +60,8 @@ pub enum BlockerCode {
     Preemption,
     Dependency,
     Child,
+    /// A person has to answer.
+    Question,
     Review,
     Ship,
     /// On its way into its branch.

@@ -44,6 +44,9 @@ pub fn grant_message(claim: ClaimAnswer) -> v1::Grant {
         last_failure: _,
         approvals: _,
         gate: _,
+        needs_input: _,
+        has_conversation,
+        open_questions: _,
         reviews,
         idempotency_key: _,
         last_factory_id: _,
@@ -70,6 +73,7 @@ pub fn grant_message(claim: ClaimAnswer) -> v1::Grant {
         reviews: reviews.into_iter().map(review).collect(),
         result_epoch: result
             .map(|JobResult { lease_epoch, branch: _, commit: _, base: _, unseen: _, repos: _ }| lease_epoch),
+        has_conversation,
     }
 }
 
@@ -109,6 +113,8 @@ fn spec(manifest: Manifest) -> v1::Spec {
         secrets,
         review: _,
         ship: _,
+        permissions,
+        ask: _,
         concurrency: _,
         idempotency_key: _,
         run_at: _,
@@ -126,6 +132,7 @@ fn spec(manifest: Manifest) -> v1::Spec {
         base,
         more_repos,
         has_secrets: !secrets.is_empty(),
+        permissions: permissions.map(|permissions| permissions.as_str().to_owned()),
     }
 }
 

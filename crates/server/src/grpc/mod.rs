@@ -96,6 +96,7 @@ impl From<Problem> for Status {
             Code::IllegalTransition
             | Code::LogGap
             | Code::NoHeartbeat
+            | Code::QuestionClosed
             | Code::Unroutable
             | Code::NoSecret
             | Code::SecretKey => Grpc::FailedPrecondition,

@@ -19,7 +19,7 @@ use crate::routes::{Param, query, words};
 use crate::shapes;
 
 /// What a list of jobs can be narrowed by, besides the product.
-pub(crate) fn filters() -> [Param; 7] {
+pub(crate) fn filters() -> [Param; 8] {
     [
         query(
             "id",
@@ -31,6 +31,7 @@ pub(crate) fn filters() -> [Param; 7] {
         query("factory", "Held by this factory now"),
         query("parent", "Children of this job"),
         query("name", "The name contains this, in upper or lower case"),
+        query("needsInput", "`true`: a person has to answer a question of it"),
     ]
 }
 
@@ -46,6 +47,11 @@ fn filter(query: &Query, caller: &Caller) -> Answer<JobFilter> {
         factory: query.id("factory")?,
         parent: query.id("parent")?,
         name_contains: query.text("name").map(str::to_owned),
+        needs_input: match query.text("needsInput") {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => return Err(Problem::field("needsInput", "it is true, or left out")),
+        },
     })
 }
 

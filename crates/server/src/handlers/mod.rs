@@ -6,6 +6,7 @@ pub(crate) mod artifacts;
 pub(crate) mod audit;
 pub(crate) mod budgets;
 pub(crate) mod control;
+pub(crate) mod conversation;
 pub(crate) mod dag;
 pub(crate) mod effects;
 pub(crate) mod events;

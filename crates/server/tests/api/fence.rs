@@ -25,6 +25,8 @@ fn words(route: &Route, job: JobId, epoch: u64) -> (String, Value) {
         "reportJob" => json!({"leaseEpoch": epoch, "report": {"tokens": 7}, "checkpoint": checkpoint}),
         "getJobSecrets" => json!({"leaseEpoch": epoch}),
         "renewLease" => json!({"leaseEpoch": epoch, "spend": spend}),
+        "askPeople" => json!({"leaseEpoch": epoch, "text": "by a zombie?"}),
+        "markDelivered" => json!({"leaseEpoch": epoch, "seqs": [1]}),
         "releaseLease" => json!({"leaseEpoch": epoch, "checkpoint": checkpoint, "spend": spend}),
         unknown => panic!("{unknown} writes as a holder and has no fence test"),
     };

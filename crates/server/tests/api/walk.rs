@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::Method;
 use giga_coordinator::{LinkTo, NewArtifact};
 use giga_domain::token::Role;
-use giga_domain::{Actor, Holder};
+use giga_domain::{Actor, Ask, Holder};
 use giga_ports::blobs::in_one_piece;
 use giga_server::routes::{self, Access, Route, Scope};
 use serde_json::{Value, json};
@@ -87,6 +87,10 @@ impl Things {
         let new = NewArtifact { job: held.id, holder, actor, name, media_type };
         let put = world.coordinator.put_artifact(new, in_one_piece("x"));
         let artifact = put.await.unwrap();
+        let ask = Ask { text: "Which port?".to_owned(), ..Ask::default() };
+        let lease = held.lease().unwrap();
+        let holder = Holder { factory: lease.factory.clone(), epoch: held.epoch };
+        world.coordinator.ask(held.id, holder, ask).await.unwrap();
         let inside = world.coordinator.job_token(held.id, held.epoch).await.unwrap().reveal().to_owned();
         let link = world.coordinator.artifact_link(&artifact, Duration::from_mins(1)).await.unwrap();
         let LinkTo::Coordinator { signature } = link.to else { panic!("a folder signs nothing") };
@@ -155,7 +159,11 @@ pub(crate) fn sample(route: &Route, things: &Things) -> Sample {
         "submitJobs" => ("", Some(json!({"jobs": [{"manifest": {"name": "new", "product": product}}]})), 201),
         "submitChildren" => (held.as_str(), Some(json!({"children": [{"manifest": {"name": "new"}}]})), 201),
         "getDag" | "getJob" | "listRuns" | "explainJob" | "listJobEvents" | "streamJobEvents" | "readLog"
-        | "listArtifacts" => (held.as_str(), None, 200),
+        | "listArtifacts" | "getConversation" => (held.as_str(), None, 200),
+        "askPeople" => (held.as_str(), Some(json!({"leaseEpoch": held_epoch, "text": "Which color?"})), 201),
+        "markDelivered" => (held.as_str(), Some(json!({"leaseEpoch": held_epoch, "seqs": [1]})), 204),
+        "answerQuestion" => (held.as_str(), Some(json!({"question": 1, "answer": "8080"})), 200),
+        "sayToJob" => (held.as_str(), Some(json!({"text": "faster"})), 200),
         "putArtifact" => (held.as_str(), Some(json!("bytes")), 201),
         "getArtifact" | "linkArtifact" | "followArtifactLink" => (artifact.as_str(), None, 200),
         "deleteArtifact" => (artifact.as_str(), None, 204),

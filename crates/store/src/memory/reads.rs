@@ -71,6 +71,13 @@ impl JobReads for MemoryBackend {
         Ok(self.tables().grant(factory, request).cloned())
     }
 
+    async fn asking(&self, limit: usize) -> Result<Vec<(JobId, Timestamp)>> {
+        let due = |job: &Job| Some((job.conversation.as_ref()?.due()?, job.id));
+        let mut asking: Vec<_> = self.tables().jobs.values().filter_map(due).collect();
+        asking.sort_unstable();
+        Ok(asking.into_iter().take(limit).map(|(due, id)| (id, due)).collect())
+    }
+
     async fn runs(&self, job: JobId) -> Result<Vec<Run>> {
         Ok(self.tables().runs.values().filter(|run| run.job == job).cloned().collect())
     }

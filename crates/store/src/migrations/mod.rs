@@ -30,6 +30,7 @@ pub(crate) const SQLITE: &[Migration] = &[
     Migration { version: 8, name: "key_rotation", sql: include_str!("sqlite/0008_key_rotation.sql") },
     Migration { version: 9, name: "audit", sql: include_str!("sqlite/0009_audit.sql") },
     Migration { version: 10, name: "secrets", sql: include_str!("sqlite/0010_secrets.sql") },
+    Migration { version: 11, name: "conversation", sql: include_str!("sqlite/0011_conversation.sql") },
 ];
 
 pub(crate) const POSTGRES: &[Migration] = &[
@@ -47,6 +48,7 @@ pub(crate) const POSTGRES: &[Migration] = &[
     Migration { version: 8, name: "key_rotation", sql: include_str!("postgres/0008_key_rotation.sql") },
     Migration { version: 9, name: "audit", sql: include_str!("postgres/0009_audit.sql") },
     Migration { version: 10, name: "secrets", sql: include_str!("postgres/0010_secrets.sql") },
+    Migration { version: 11, name: "conversation", sql: include_str!("postgres/0011_conversation.sql") },
 ];
 
 impl Migration {

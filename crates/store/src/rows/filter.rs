@@ -41,7 +41,7 @@ pub(crate) fn list_query(
 /// one of both: an arm for each pair could read the same stage again and again for products that have little in it.
 fn arms(filter: &JobFilter) -> Vec<JobFilter> {
     // What leaves few jobs to sort, or is about leases.
-    if !filter.ids.is_empty() || filter.factory.is_some() || filter.parent.is_some() {
+    if !filter.ids.is_empty() || filter.factory.is_some() || filter.parent.is_some() || filter.needs_input {
         return Vec::new();
     }
     match filter.stages.as_slice() {
@@ -98,7 +98,17 @@ impl Clause {
     }
 
     fn jobs_of(&mut self, filter: &JobFilter, before: Option<JobId>, contains: &str) {
-        let JobFilter { ids, products, stages, priorities, repo, factory, parent, name_contains } = filter;
+        let JobFilter {
+            ids,
+            products,
+            stages,
+            priorities,
+            repo,
+            factory,
+            parent,
+            name_contains,
+            needs_input,
+        } = filter;
         self.one_of("jobs.id", ids.iter().map(text));
         self.one_of("jobs.product_id", products.iter().map(text));
         self.one_of("jobs.stage", stages.iter().map(text));
@@ -106,6 +116,9 @@ impl Clause {
         self.one_of("jobs.repo", repo.iter().map(text));
         self.one_of("leases.factory_id", factory.iter().map(text));
         self.one_of("jobs.parent_id", parent.iter().map(text));
+        if *needs_input {
+            self.conditions.push("jobs.question_due IS NOT NULL".to_owned());
+        }
         if let Some(part) = name_contains {
             let place = self.bind(part.to_ascii_lowercase().into());
             self.conditions.push(contains.replace("{}", &place));

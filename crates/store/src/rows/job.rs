@@ -38,6 +38,8 @@ macro_rules! with_changes {
             ("evictions", Int),
             ("gate", Text),
             ("reviews", Text),
+            ("conversation", Text),
+            ("question_due", Int),
         ]
     };
 }
@@ -92,6 +94,7 @@ pub(crate) const JOB_READ: Table = Table {
         ("evictions", Int),
         ("gate", Text),
         ("reviews", Text),
+        ("conversation", Text),
     ],
 };
 
@@ -192,6 +195,9 @@ pub(crate) fn job_change_row(job: &Job) -> Row {
         u64::from(job.evictions).into(),
         job.gate.as_ref().map(json).into(),
         (!job.reviews.is_empty()).then(|| json(&job.reviews)).into(),
+        job.conversation.as_ref().map(json).into(),
+        // Repeated from `conversation`, to be found by.
+        job.conversation.as_ref().and_then(|talk| talk.due()).into(),
     ]
 }
 
@@ -274,6 +280,7 @@ pub(crate) fn job(
         evictions: fields.count()?,
         gate: fields.json_or_null()?,
         reviews: fields.json_or_null()?.unwrap_or_default(),
+        conversation: fields.json_or_null()?,
     };
     let lease = lease(fields, id)?;
     if lease.is_some() && !stage.is_held() {

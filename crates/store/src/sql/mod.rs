@@ -128,6 +128,10 @@ pub(crate) fn split_expired(
 pub(crate) const MERGEABLE: &str =
     "SELECT id FROM jobs WHERE merge_due IS NOT NULL ORDER BY merge_due, id LIMIT $1";
 
+/// Jobs with open questions, those whose time is up first.
+pub(crate) const FIRST_ASKING: &str =
+    "SELECT id, question_due FROM jobs WHERE question_due IS NOT NULL ORDER BY question_due, id LIMIT $1";
+
 /// Jobs that ended before a time and that nobody hangs on: none waits for them, and neither their parent nor a child is
 /// still open. From a job to the few beside it by their ids: the subqueries and the idle `OFFSET` keep planners from
 /// starting at all jobs of a stage instead, which looks cheap to them while a table is small.

@@ -18,7 +18,7 @@ use giga_ports::store::{
 use serde_json::Value;
 
 use super::{
-    Decode, Driver, Query, RETIRABLE_TAIL, SqlBackend, graph, retirable, select, select_jobs,
+    Decode, Driver, FIRST_ASKING, Query, RETIRABLE_TAIL, SqlBackend, graph, retirable, select, select_jobs,
     select_jobs_from, stages,
 };
 use crate::rows::{self, Cell, Fields, JOB_READ, Kind, Table, text};
@@ -140,6 +140,11 @@ impl<D: Driver> JobReads for SqlBackend<D> {
     async fn grant(&self, factory: &FactoryId, request: &RequestId) -> Result<Option<Job>> {
         let tail = "WHERE leases.factory_id = $1 AND leases.request_id = $2 ORDER BY jobs.id DESC";
         Ok(jobs(&self.driver, tail, vec![text(factory), text(request)]).await?.pop())
+    }
+
+    async fn asking(&self, limit: usize) -> Result<Vec<(JobId, Timestamp)>> {
+        let query = Query { sql: FIRST_ASKING.to_owned(), values: vec![limit.into()], table: &rows::JOBS };
+        self.driver.query(query, |fields| Ok((fields.parse()?, fields.time()?))).await
     }
 
     async fn runs(&self, job: JobId) -> Result<Vec<Run>> {

@@ -8,7 +8,7 @@ use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::job::ShipMode;
 use giga_domain::token::{Permission, TokenRecord, TokenSecret};
 use giga_domain::{
-    Actor, FactoryId, Holder, HolderAction, JobId, JobKind, MergeAction, MergeOutcome, RunReport, Stage,
+    Actor, Ask, FactoryId, Holder, HolderAction, JobId, JobKind, MergeAction, MergeOutcome, RunReport, Stage,
 };
 use giga_ports::store::{
     Advertise, Claim, Claimed, Enroll, ExpireLeases, Hold, HoldMerge, HoldMerges, NewJob, Reconsider,
@@ -153,6 +153,7 @@ const COLUMN_PER_STAGE: &str = "\
         FROM queue_counts GROUP BY product_id; \
     DROP TABLE queue_counts; ALTER TABLE jobs DROP COLUMN setback; \
     ALTER TABLE secrets DROP COLUMN created_at; \
+    DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; ALTER TABLE jobs DROP COLUMN question_due; \
     DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_migrations WHERE version > 5";
 
 /// What the migrations after the third have made, taken back, but for the sixth.
@@ -293,6 +294,7 @@ const BEFORE_SHIPPING: &str = r#"
     DELETE FROM queue_counts WHERE stage = 'shipping';
     ALTER TABLE jobs DROP COLUMN setback;
     ALTER TABLE secrets DROP COLUMN created_at;
+    DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; ALTER TABLE jobs DROP COLUMN question_due; 
     DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_migrations WHERE version > 6"#;
 
 /// One was merged, one was going to be: that one is shipping now, and is merged as any other.
@@ -460,6 +462,8 @@ async fn a_key_of_before_is_replaced_and_kept(place: Place) {
     place
         .run(
             "ALTER TABLE secrets DROP COLUMN created_at; DROP TABLE job_secrets; \
+             DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; \
+             ALTER TABLE jobs DROP COLUMN question_due; \
              DELETE FROM schema_migrations WHERE version > 7",
         )
         .await;
@@ -479,10 +483,57 @@ async fn postgres_keeps_a_key_of_before() {
     a_key_of_before_is_replaced_and_kept(postgres().await).await;
 }
 
+/// What the eleventh migration has made, taken back.
+const BEFORE_TALK: &str = "\
+    DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; \
+    ALTER TABLE jobs DROP COLUMN question_due;";
+
+/// A job of before the eleventh migration has said nothing, and can ask from here on.
+async fn a_job_of_before_can_ask(place: Place) {
+    let store = place.open().await.unwrap();
+    submit(&*store, 1).await;
+    let mac = factory(&*store).await;
+    drop(store);
+    place.run(&format!("{BEFORE_TALK} DELETE FROM schema_migrations WHERE version >= 11")).await;
+    let store = place.open().await.unwrap();
+    let id = new_job(1).id;
+    assert_eq!(store.read().job(id).await.unwrap().unwrap().conversation, None);
+    let claim = Claim {
+        job: id,
+        rev: None,
+        dispatch_seq: None,
+        factory: mac.clone(),
+        request: "r".parse().unwrap(),
+        lease: Duration::from_secs(30),
+    };
+    let Claimed::Granted(job) = store.claim(claim).await.unwrap() else { panic!("it can be claimed") };
+    let ask = HolderAction::Ask(Ask { text: "which port?".to_owned(), ..Ask::default() });
+    let holder = Holder { factory: mac, epoch: job.epoch };
+    let asked = store.hold(Hold { job: id, holder, actions: vec![ask] }).await.unwrap();
+    assert!(asked.needs_input());
+    assert_eq!(store.read().job(id).await.unwrap(), Some(asked));
+    assert_eq!(store.read().asking(1).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_jobs_of_before_can_ask() {
+    let folder = tempfile::tempdir().unwrap();
+    a_job_of_before_can_ask(sqlite(&folder)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_jobs_of_before_can_ask() {
+    a_job_of_before_can_ask(postgres().await).await;
+}
+
 /// A database of before the tenth migration has no table for secrets, and gets one.
 async fn secrets_can_be_set_after_an_upgrade(place: Place) {
     submit(&*place.open().await.unwrap(), 1).await;
-    place.run("DROP TABLE job_secrets; DELETE FROM schema_migrations WHERE version >= 10").await;
+    place
+        .run(&format!(
+            "{BEFORE_TALK} DROP TABLE job_secrets; DELETE FROM schema_migrations WHERE version >= 10"
+        ))
+        .await;
     let store = place.open().await.unwrap();
     let (product, name) = ("demo".parse().unwrap(), "KEY".parse().unwrap());
     let set = SetSecret {

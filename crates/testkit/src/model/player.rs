@@ -8,10 +8,10 @@ use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::job::{Concurrency, DepsMode, ReviewGate, ShipMode};
 use giga_domain::token::{Permission, Role, TokenRecord, TokenSecret};
 use giga_domain::{
-    Actor, ArtifactId, BudgetChange, BudgetSettings, CapabilitySet, Checkpoint, Command, DispatchSeq, Epoch,
-    FactoryId, FactoryState, FailReason, Failure, Holder, HolderAction, Job, JobId, JobSpec, Judgement,
-    NodeId, OperatorAction, Priority, ProductId, Rev, RunReport, Spend, Stage, Term, Timestamp, TokenId,
-    TreeLimits, Usd, Verdict,
+    Actor, ArtifactId, Ask, BudgetChange, BudgetSettings, CapabilitySet, Checkpoint, Command, DispatchSeq,
+    Epoch, FactoryId, FactoryState, FailReason, Failure, Holder, HolderAction, Job, JobId, JobSpec,
+    Judgement, NodeId, OperatorAction, Priority, ProductId, Rev, RunReport, Spend, Stage, Term, Timestamp,
+    TokenId, TreeLimits, Usd, Verdict,
 };
 use giga_ports::store::{
     ChangeBudget, Claim, Divergence, Enroll, Hold, JobFilter, NewEviction, NewJob, NewOffer, PutArtifact,
@@ -411,6 +411,13 @@ fn holder_action(action: Action) -> HolderAction {
         Action::Release { checkpoint: with } => {
             HolderAction::Release { checkpoint: with.then(|| checkpoint(9)) }
         }
+        Action::Ask(number) => HolderAction::Ask(Ask {
+            text: format!("question {number}"),
+            default: (number == 0).then(|| "yes".to_owned()),
+            deadline: Some(Duration::from_secs(u64::from(number) + 1)),
+            ..Ask::default()
+        }),
+        Action::Delivered(seq) => HolderAction::Delivered(vec![seq.into()]),
     }
 }
 
@@ -420,6 +427,7 @@ fn suits(order: Order, stage: Stage) -> bool {
         Order::Requeue => matches!(stage, Stage::Failed | Stage::Review),
         Order::Cancel => !stage.is_terminal(),
         Order::AskForReview(_) => !stage.is_terminal() && stage != Stage::Testing,
+        Order::Answer(_) | Order::Say(_) | Order::CloseQuestions => stage.is_live(),
         Order::Reject | Order::Approve(_) | Order::AskForChanges(_) | Order::Refuse(_) => {
             stage == Stage::Review
         }
@@ -450,5 +458,15 @@ fn command(order: Order) -> Command {
         Order::AskForReview(quorum) => {
             Command::RequestReview { gate: ReviewGate { quorum, reviewers: Vec::new() }, may_weaken: true }
         }
+        Order::Answer(question) => {
+            let (answer, by) = ("yes".to_owned(), "ana".to_owned());
+            Command::Answer { question: question.into(), answer, by }
+        }
+        Order::Say(number) => Command::Say {
+            id: format!("say-{number}").parse().unwrap(),
+            text: format!("message {number}"),
+            by: "ana".to_owned(),
+        },
+        Order::CloseQuestions => Command::CloseQuestions,
     }
 }

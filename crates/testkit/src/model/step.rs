@@ -58,6 +58,8 @@ pub(super) enum Action {
     Release {
         checkpoint: bool,
     },
+    Ask(u8),
+    Delivered(u8),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +72,9 @@ pub(super) enum Order {
     AskForChanges(u8),
     Refuse(u8),
     AskForReview(u32),
+    Answer(u8),
+    Say(u8),
+    CloseQuestions,
 }
 
 /// What becomes of a budget; amounts are in cents.
@@ -180,6 +185,8 @@ fn action() -> impl Strategy<Value = Action> {
         3 => prop::option::of(0..8u8).prop_map(Action::Report),
         1 => any::<bool>().prop_map(|retryable| Action::Fail { retryable }),
         1 => any::<bool>().prop_map(|checkpoint| Action::Release { checkpoint }),
+        1 => (0..3u8).prop_map(Action::Ask),
+        1 => (0..4u8).prop_map(Action::Delivered),
     ]
 }
 
@@ -193,6 +200,9 @@ fn order() -> impl Strategy<Value = Order> {
         1 => (0..3u8).prop_map(Order::AskForChanges),
         1 => (0..3u8).prop_map(Order::Refuse),
         1 => (0..3u32).prop_map(Order::AskForReview),
+        3 => (1..4u8).prop_map(Order::Answer),
+        1 => (0..3u8).prop_map(Order::Say),
+        1 => Just(Order::CloseQuestions),
     ]
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use giga_domain::job::ReviewGate;
 use giga_domain::transition::was_cancelled;
 use giga_domain::{
-    Checkpoint, Epoch, Holder, HolderAction, Job, JobId, OperatorAction, Refusal, RunReport, Stage,
+    Ask, Checkpoint, Epoch, Holder, HolderAction, Job, JobId, OperatorAction, Refusal, RunReport, Stage,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{ExpireLeases, Hold};
@@ -28,6 +28,8 @@ fn every_action() -> Vec<HolderAction> {
         fail(true),
         fail(false),
         HolderAction::Release { checkpoint: Some(checkpoint("by a zombie")) },
+        HolderAction::Ask(Ask { text: "by a zombie?".to_owned(), ..Ask::default() }),
+        HolderAction::Delivered(vec![1]),
     ]
 }
 

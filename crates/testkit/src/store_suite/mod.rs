@@ -27,6 +27,7 @@ pub mod secrets;
 pub mod steer;
 pub mod submit;
 pub mod sweeps;
+pub mod talks;
 pub mod tokens;
 pub mod webhooks;
 mod world;

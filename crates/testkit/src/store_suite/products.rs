@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use giga_domain::job::{MergeBy, MergeFeedback, MergeSettings, MergeStrategy};
-use giga_domain::{EventKind, NetworkLevel, PolicyFloor, Product, ProductSettings, Rev, ScoreTerm, Weights};
+use giga_domain::{
+    EventKind, NetworkLevel, Permissions, PolicyFloor, Product, ProductSettings, Rev, ScoreTerm, Weights,
+};
 use giga_ports::StoreError;
 use giga_ports::store::{RotateKey, SetProduct, ShareKey};
 
@@ -51,6 +53,7 @@ pub async fn a_product_is_set_and_told(world: &World) {
             engines: vec!["claude".to_owned()],
             sandbox: true,
             network: NetworkLevel::List,
+            permissions: Some(Permissions::Edit),
             max_children: Some(9),
             max_depth: Some(0),
             max_queued_jobs: Some(u64::from(u32::MAX) + 1),

@@ -9,8 +9,8 @@ use giga_domain::job::{
 };
 use giga_domain::stage::PerStage;
 use giga_domain::{
-    CapabilitySet, EventSeq, FailReason, FeedPos, HolderAction, Job, JobId, JobKind, JobSpec, Priority,
-    ProductId, Stage, Usd,
+    Ask, AskPolicy, CapabilitySet, EventSeq, FailReason, FeedPos, HolderAction, Job, JobId, JobKind, JobSpec,
+    Permissions, Priority, ProductId, Stage, Usd,
 };
 use giga_ports::store::{JobFilter, JobText, NewJob, QueueState, SetFlag};
 use serde_json::json;
@@ -36,7 +36,10 @@ async fn populated(world: &World) -> Vec<Job> {
             1 => {
                 let held = world.granted(job.id, &linux).await;
                 let holder = super::world::holder(&held);
-                world.hold(job.id, &holder, [HolderAction::Start]).await.unwrap();
+                let ask = Ask { text: "which port?".to_owned(), ..Ask::default() };
+                let asks = (number > 12).then_some(HolderAction::Ask(ask));
+                let actions: Vec<_> = [HolderAction::Start].into_iter().chain(asks).collect();
+                world.hold(job.id, &holder, actions).await.unwrap();
             }
             2 => drop(world.operate(job.id, giga_domain::OperatorAction::Cancel).await.unwrap()),
             _ => {}
@@ -74,6 +77,7 @@ pub async fn each_filter_alone(world: &World) {
         factory: _,
         parent: _,
         name_contains: _,
+        needs_input: _,
     } = any();
     for filter in [
         JobFilter { products: vec![product("other")], ..any() },
@@ -84,6 +88,7 @@ pub async fn each_filter_alone(world: &World) {
         JobFilter { factory: Some(factory("mac-1")), ..any() },
         JobFilter { factory: Some(factory("linux-1")), ..any() },
         JobFilter { parent: Some(parent), ..any() },
+        JobFilter { needs_input: true, ..any() },
         // An id that nobody has is simply not found.
         JobFilter { ids: vec![jobs[3].id, jobs[20].id, world.new_job(|_| ()).id], ..any() },
         // Case does not count, and the text is no pattern.
@@ -308,6 +313,8 @@ pub async fn a_spec_comes_back_whole(world: &World) {
         retry_on: vec![FailReason::Crash, FailReason::VerifyFailed],
         review: ReviewGate { quorum: 2, reviewers: vec!["ana".to_owned(), "bo".to_owned()] },
         ship: ShipMode::Auto,
+        permissions: Some(Permissions::Commands),
+        ask: AskPolicy { park_after_ms: Some(1), deadline_ms: Some(2) },
         concurrency: Some(Concurrency { key: "repo:hello".to_owned(), limit: 3 }),
         run_at: Some(world.now().plus(Duration::from_hours(1))),
         idempotency_key: Some("ticket 812 ü".to_owned()),

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use giga_domain::job::{BudgetCaps, DepsMode, FailurePolicy, JobKind, RetryPolicy, ReviewGate, ShipMode};
 use giga_domain::{
-    CapabilitySet, Checkpoint, Command, DispatchSeq, Epoch, EventSeq, Evict, FactoryId, FailReason, Failure,
-    Holder, HolderAction, Job, JobId, JobSpec, Judgement, Lease, OperatorAction, Priority, RequestId, Rev,
-    RunReport, Spend, Stage, State, Timestamp, Usd, Verdict, transition,
+    Ask, AskPolicy, CapabilitySet, Checkpoint, Command, DispatchSeq, Epoch, EventSeq, Evict, FactoryId,
+    FailReason, Failure, Holder, HolderAction, Job, JobId, JobSpec, Judgement, Lease, OperatorAction,
+    Priority, RequestId, Rev, RunReport, Spend, Stage, State, Timestamp, Usd, Verdict, transition,
 };
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -43,6 +43,8 @@ pub(crate) fn spec() -> JobSpec {
         retry_on: Vec::new(),
         review: ReviewGate { quorum: 1, reviewers: Vec::new() },
         ship: ShipMode::Manual,
+        permissions: None,
+        ask: AskPolicy::default(),
         concurrency: None,
         run_at: None,
         idempotency_key: None,
@@ -158,6 +160,10 @@ pub(crate) fn fail(retryable: bool) -> HolderAction {
     HolderAction::Fail { failure: failure(reason), retryable }
 }
 
+pub(crate) fn ask(text: &str) -> HolderAction {
+    HolderAction::Ask(Ask { text: text.to_owned(), ..Ask::default() })
+}
+
 /// One of each.
 pub(crate) fn holder_actions() -> Vec<HolderAction> {
     vec![
@@ -169,5 +175,7 @@ pub(crate) fn holder_actions() -> Vec<HolderAction> {
         fail(false),
         fail(true),
         HolderAction::Release { checkpoint: None },
+        ask("which port?"),
+        HolderAction::Delivered(vec![1]),
     ]
 }

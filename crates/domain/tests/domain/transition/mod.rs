@@ -10,3 +10,4 @@ mod properties;
 mod requests;
 mod reviews;
 mod table;
+mod talk;

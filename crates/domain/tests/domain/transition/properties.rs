@@ -113,6 +113,7 @@ fn action() -> impl Strategy<Value = HolderAction> {
         1 => any::<bool>().prop_map(fail),
         1 => Just(HolderAction::Release { checkpoint: None }),
         1 => Just(HolderAction::Release { checkpoint: Some(checkpoint()) }),
+        1 => prop_oneof![Just(ask("a")), (1..4u64).prop_map(|seq| HolderAction::Delivered(vec![seq]))],
     ]
 }
 
@@ -202,6 +203,12 @@ fn intent() -> impl Strategy<Value = Intent> {
             .prop_map(|(who, attempt_off, action)| Intent::Merge { who, attempt_off, action }),
         6 => (prop::bool::weighted(0.9), request_change())
             .prop_map(|(about_it, change)| Intent::Request { about_it, change }),
+        6 => (1..4u32).prop_map(|question| {
+            let (answer, by) = ("8080".to_owned(), "ana".to_owned());
+            Intent::Plain(Command::Answer { question, answer, by })
+        }),
+        1 => Just(Intent::Plain(Command::Say { id: request("say"), text: "faster".to_owned(), by: "ana".to_owned() })),
+        1 => Just(Intent::Plain(Command::CloseQuestions)),
         3 => relations().prop_map(|relations| Intent::Plain(Command::Reconsider(relations))),
         1 => (0..3u32, any::<bool>()).prop_map(|(quorum, may_weaken)| {
             let gate = ReviewGate { quorum, reviewers: Vec::new() };
@@ -278,6 +285,14 @@ fn check_step(
     prop_assert_eq!(job.last_event.0, before.last_event.0 + after.events.len() as u64);
     prop_assert_eq!(job.rev.0, before.rev.0 + u64::from(!after.is_silent()));
     prop_assert_eq!(job.lease().is_some(), job.stage().is_held(), "a lease exactly while held");
+    prop_assert!(!job.needs_input() || job.stage().is_live(), "nobody is asked for a job that does not run");
+    prop_assert!(!(granted && before.needs_input()), "nobody runs what waits for an answer");
+    if let State::Queued { ready_at, .. } = &job.state
+        && job.needs_input()
+    {
+        let until = job.open_questions().map(|question| question.deadline).max();
+        prop_assert!(Some(*ready_at) >= until, "it is not ready before its questions are closed");
+    }
     let is_in = job.merge.as_ref().is_some_and(|merge| matches!(merge.state, MergeState::Done { .. }));
     let has_a_result = job.result.is_some() && job.spec.repo.is_some();
     prop_assert_eq!(job.stage() == Stage::Shipped && has_a_result, is_in, "shipped means merged");

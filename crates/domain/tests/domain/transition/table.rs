@@ -41,6 +41,10 @@ fn row(name: &str) -> (Command, Timestamp) {
         "expire" => return (Command::Expire, NOW.plus(LEASE)),
         "expire_too_early" => return (Command::Expire, NOW),
         "spend" => by_holder(spend(5)),
+        "ask" => by_holder(ask("which port?")),
+        "delivered" => by_holder(HolderAction::Delivered(vec![1])),
+        "say" => Command::Say { id: request("say"), text: "faster".to_owned(), by: "ana".to_owned() },
+        "close_questions" => Command::CloseQuestions,
         "evict" => evict(Rev(11)),
         "deps_shipped" => Command::Reconsider(Relations { deps: shipped(1), ..Relations::default() }),
         "deps_lost" => {
@@ -87,7 +91,8 @@ fn outcome(before: &Job, command: &Command, now: Timestamp) -> String {
             | Refusal::WeakerGate { .. }
             | Refusal::OtherResult { .. }
             | Refusal::OtherCommit { .. }
-            | Refusal::Unseen(_)),
+            | Refusal::Unseen(_)
+            | Refusal::Talk(_)),
         ) => panic!("{refusal}"),
         Ok(after) if after.is_silent() => {
             assert_eq!((after.job.stage(), after.job.rev), (before.stage(), before.rev));
@@ -116,7 +121,7 @@ fn every_stage_under_every_command() {
             assert_eq!(outcome(&job_in(*stage), &command, now), *expected, "{name} when {stage}");
         }
     }
-    assert_eq!(commands.len(), 26, "a command without a row");
+    assert_eq!(commands.len(), 30, "a command without a row");
 }
 
 /// Each step that the table of the specification has may be taken, and no other.

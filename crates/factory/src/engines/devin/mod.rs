@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::DevinConfig;
 use super::engine::{
-    Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Preflight, Secret,
+    Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, Preflight, Secret,
     Stream, Usage,
 };
 use super::process::{HostEnvironment, overrun};
@@ -138,6 +138,7 @@ impl Engine for Devin {
         &self,
         request: EngineRequest,
         events: mpsc::Sender<EngineEvent>,
+        _inbox: Inbox,
         stop: CancellationToken,
     ) -> EngineReport {
         let nothing = |outcome| EngineReport {

@@ -35,8 +35,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::{EventFormat, ProgramConfig};
 use super::engine::{
-    Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, JobSecret, Preflight,
-    Secret, Usage,
+    Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, JobSecret,
+    Preflight, Secret, Usage,
 };
 use super::events::{LineEvent, Tally};
 use super::prices::PriceTable;
@@ -351,6 +351,7 @@ impl Engine for ProgramEngine {
         &self,
         request: EngineRequest,
         events: mpsc::Sender<EngineEvent>,
+        _inbox: Inbox,
         stop: CancellationToken,
     ) -> EngineReport {
         let mut sink = EventSink::new(&request, &self.secrets(&request), events);
@@ -442,6 +443,11 @@ impl ProgramEngine {
             write_private(&file, review).map_err(|error| no_scratch(&error))?;
             env.insert("GIGA_REVIEW_COMMENTS".into(), file.into());
         }
+        if let Some(talked) = &request.talked {
+            let file = scratch.join("conversation.md");
+            write_private(&file, &talked.whole).map_err(|error| no_scratch(&error))?;
+            env.insert("GIGA_CONVERSATION".into(), file.into());
+        }
         let mut view = view(self.recipe.as_ref(), &self.host, scratch);
         view.read.push(scratch.to_owned());
         view.read.extend(request.shown.iter().cloned());
@@ -471,10 +477,12 @@ impl ProgramEngine {
             // A session that is gone on with has read them.
             Reads::OneText => {
                 let persona = persona(instructions.filter(|_| !resumes));
-                (None, EngineRequest { persona, ..request.clone() }.whole_prompt())
+                let resume = request.resume.clone().filter(|_| resumes);
+                (None, EngineRequest { persona, resume, ..request.clone() }.whole_prompt())
             }
             Reads::PersonaApart => {
-                let rest = EngineRequest { persona: None, ..request.clone() };
+                let resume = request.resume.clone().filter(|_| resumes);
+                let rest = EngineRequest { persona: None, resume, ..request.clone() };
                 (persona(instructions), rest.whole_prompt())
             }
         }

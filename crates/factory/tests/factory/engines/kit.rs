@@ -8,7 +8,7 @@ use std::time::Duration;
 use giga_domain::FailReason;
 use giga_factory::engines::{
     CommandConfig, Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest,
-    EnginesConfig, EventFormat, HostEnvironment, Program, ProgramConfig, RUN_MARKER, Usage, Watchdog,
+    EnginesConfig, EventFormat, HostEnvironment, Inbox, Program, ProgramConfig, RUN_MARKER, Usage, Watchdog,
     engines_in,
 };
 use giga_factory::sandbox::Sandbox;
@@ -109,7 +109,7 @@ impl Bench {
     /// For listeners that do not listen.
     pub(crate) async fn run_into(&self, events: mpsc::Sender<EngineEvent>) -> EngineReport {
         let engine = self.engine();
-        let run = engine.run(self.request.clone(), events, CancellationToken::new());
+        let run = engine.run(self.request.clone(), events, Inbox::closed(), CancellationToken::new());
         tokio::time::timeout(PATIENCE, run).await.expect("every run has an end")
     }
 
@@ -117,7 +117,7 @@ impl Bench {
         let (sender, mut receiver) = mpsc::channel(64);
         let stop = CancellationToken::new();
         let engine = self.engine();
-        let run = engine.run(self.request.clone(), sender, stop.clone());
+        let run = engine.run(self.request.clone(), sender, Inbox::closed(), stop.clone());
         let listen = async {
             let mut events = Vec::new();
             while let Some(event) = receiver.recv().await {

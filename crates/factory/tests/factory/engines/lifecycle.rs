@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use giga_domain::{FailReason, Usd};
-use giga_factory::engines::{EngineEvent, EngineOutcome, Program, RUN_MARKER, kill_run};
+use giga_factory::engines::{EngineEvent, EngineOutcome, Inbox, Program, RUN_MARKER, kill_run};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -138,7 +138,7 @@ async fn a_stop_before_the_start_starts_nothing() {
     let stop = CancellationToken::new();
     stop.cancel();
     let (events, _receiver) = mpsc::channel(8);
-    let report = bench.engine().run(bench.request.clone(), events, stop).await;
+    let report = bench.engine().run(bench.request.clone(), events, Inbox::closed(), stop).await;
     assert_eq!(report.outcome, EngineOutcome::Stopped);
     assert!(!bench.dir.path().join("started").exists());
 }
@@ -150,7 +150,9 @@ async fn a_run_whose_task_is_aborted() {
         let bench = Bench::new("plain", &steps);
         let (sender, mut events) = mpsc::channel(64);
         let (engine, request) = (bench.engine(), bench.request.clone());
-        let task = tokio::spawn(async move { engine.run(request, sender, CancellationToken::new()).await });
+        let task = tokio::spawn(async move {
+            engine.run(request, sender, Inbox::closed(), CancellationToken::new()).await
+        });
         let up = async {
             let mut pids = Vec::new();
             while let Some(event) = events.recv().await {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use giga_domain::Capability;
 use giga_factory::engines::{
     CommandConfig, Engine, EngineEvent, EngineReport, EngineRequest, EnginesConfig, EventFormat,
-    HostEnvironment, Preflight, Program, capabilities, detect, engines, engines_in,
+    HostEnvironment, Inbox, Preflight, Program, capabilities, detect, engines, engines_in,
 };
 use giga_factory::sandbox::Sandbox;
 use tokio::sync::mpsc;
@@ -113,6 +113,7 @@ impl Engine for Sleeper {
         &self,
         _: EngineRequest,
         _: mpsc::Sender<EngineEvent>,
+        _: Inbox,
         _: CancellationToken,
     ) -> EngineReport {
         std::future::pending().await

@@ -1,7 +1,7 @@
 //! An engine gets its own account and settings, and no other's.
 
 use giga_factory::engines::{
-    EngineEvent, EngineRequest, EnginesConfig, HostEnvironment, Program, ProgramConfig, engines_in,
+    EngineEvent, EngineRequest, EnginesConfig, HostEnvironment, Inbox, Program, ProgramConfig, engines_in,
 };
 use giga_factory::sandbox::{Sandbox, SandboxMode};
 use tokio_util::sync::CancellationToken;
@@ -56,7 +56,12 @@ async fn seen(program: Program) -> Vec<String> {
         }
         lines
     };
-    let run = engine.run(EngineRequest::new(&tree, "Look around."), sender, CancellationToken::new());
+    let run = engine.run(
+        EngineRequest::new(&tree, "Look around."),
+        sender,
+        Inbox::closed(),
+        CancellationToken::new(),
+    );
     let (_, lines) = tokio::join!(run, listen);
     let account = std::fs::read_to_string(home.join(".claude/.credentials.json")).unwrap();
     assert_eq!(account, "of the operator", "what it changes is a copy");

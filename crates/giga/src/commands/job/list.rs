@@ -52,7 +52,11 @@ fn jobs_table(jobs: &[Job], context: &Context) -> String {
         let mut row = vec![
             Cell::new(printable(&job.id)),
             Cell::new(printable(&job.name)),
-            stage_cell(job.stage),
+            if job.needs_input {
+                Cell::new("needs input").fg(comfy_table::Color::Yellow)
+            } else {
+                stage_cell(job.stage)
+            },
             Cell::new(job.priority),
             Cell::new(printable(&job.product_id)),
         ];

@@ -10,6 +10,7 @@ mod manifest_file;
 mod show;
 mod submit;
 mod submit_many;
+mod talk;
 mod wait;
 
 pub(crate) use events::{append, follow_until, print};
@@ -34,6 +35,9 @@ pub(crate) async fn run(command: JobCommand, context: &Context) -> Done {
         JobCommand::Events(args) => events::events(args, context).await,
         JobCommand::Logs(args) => logs::logs(args, context).await,
         JobCommand::Wait(args) => wait::wait(args, context).await,
+        JobCommand::Say(args) => talk::tell(args, context).await,
+        JobCommand::Questions { job } => talk::questions(job.as_deref(), context).await,
+        JobCommand::Answer(args) => talk::answer(args, context).await,
         JobCommand::Ship(args) => act::ship(args, context).await,
         JobCommand::Requeue(args) => act::act(OperatorAction::Requeue, args, context).await,
         JobCommand::Reject(args) => act::act(OperatorAction::Reject, args, context).await,

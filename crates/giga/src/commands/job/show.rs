@@ -66,6 +66,7 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
             lease.map(|l| format!("{} (lease ends {})", l.factory_id, ago(&l.expires_at, output.now))),
         ),
         ("spent", lease.filter(|l| !l.spent_usd.is_zero() || l.spent_tokens > 0).map(spent_so_far)),
+        ("needs input", needs_input(job, output)),
         ("not before", waits_until.map(|at| when(at))),
         ("approved by", (!job.approvals.is_empty()).then(|| joined(&job.approvals))),
         ("product", Some(job.product_id.clone())),
@@ -100,6 +101,20 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         }
     }
     text
+}
+
+fn needs_input(job: &Job, output: &Output) -> Option<String> {
+    let open = job.open_questions.iter().map(|question| {
+        let text = question.text.trim().lines().next().unwrap_or_default();
+        format!(
+            "{} ({}; giga job answer {} --question {} …)",
+            text,
+            ago(&question.asked_at, output.now),
+            job.id,
+            question.number
+        )
+    });
+    job.needs_input.then(|| open.collect::<Vec<_>>().join("; "))
 }
 
 fn result_of(result: &JobResult) -> String {

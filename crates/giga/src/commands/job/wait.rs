@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use giga_api::client::{Client, Signal};
-use giga_api::wire::{FailReason, Job, Stage};
+use giga_api::wire::{EventType, FailReason, Job, Stage};
 use giga_domain::Phase;
 use serde_json::json;
 
 use super::events::{last_seq, tell};
+use super::talk::{first_line, wanted};
 use crate::args::WaitArgs;
 use crate::commands::Done;
 use crate::commands::context::Context;
@@ -80,9 +81,10 @@ async fn wait_for_one(client: &Client, id: &str, wait: &Wait, context: &Context)
     loop {
         match verdict(&job, wait.until) {
             Some(exit::WAITS) if wait.keep_waiting => {
-                // Once for each time that it comes there.
-                let here = Some((job.stage, job.lease_epoch));
-                if said.replace((job.stage, job.lease_epoch)) != here {
+                // Once for each time that it comes there, and for each question.
+                let here =
+                    (job.stage, job.lease_epoch, job.open_questions.first().map(|question| question.number));
+                if said.replace(here) != Some(here) {
                     say(&waits_for(&job).unwrap_or_default());
                 }
             }
@@ -92,7 +94,14 @@ async fn wait_for_one(client: &Client, id: &str, wait: &Wait, context: &Context)
         loop {
             match follow.next().await? {
                 Signal::Event(event) => {
-                    let Some(to) = event.to else { continue };
+                    let Some(to) = event.to else {
+                        if event.kind == EventType::QuestionAsked {
+                            progress(&format!("{}: {}", job.name, event.cause));
+                            job = client.job(id).await?.value;
+                            break;
+                        }
+                        continue;
+                    };
                     progress(&format!("{} {}: {}", job.name, to.label(), event.cause));
                     job = client.job(id).await?.value;
                     // It was there, even if it has moved on since.
@@ -110,6 +119,10 @@ async fn wait_for_one(client: &Client, id: &str, wait: &Wait, context: &Context)
 /// What the job waits for, where that is a person, and how to answer.
 pub(super) fn waits_for(job: &Job) -> Option<String> {
     let name = meant(job);
+    if let Some(question) = job.open_questions.first() {
+        let (text, how) = (first_line(&question.text), wanted(question));
+        return Some(printable(&format!("{name} asks: {text}\n  giga job answer {name} {how}")));
+    }
     match job.stage {
         Stage::Review => {
             Some(printable(&format!("{name} waits for a review ({}): giga review {name}", needed(job))))
@@ -132,6 +145,9 @@ pub(super) fn meant(job: &Job) -> &str {
 fn verdict(job: &Job, until: Stage) -> Option<u8> {
     if job.stage == until || is_past(job.stage, until) {
         return Some(exit::OK);
+    }
+    if job.needs_input {
+        return Some(exit::WAITS);
     }
     let reason = job.failure.as_ref().map(|failure| failure.reason);
     match job.stage.phase() {

@@ -2,6 +2,7 @@
 
 mod budgets;
 mod control;
+mod conversation;
 mod dag;
 mod effects;
 mod factories;
@@ -31,6 +32,7 @@ pub fn table() -> &'static [Route] {
             jobs_routes(),
             dag::dag_routes(),
             claim_routes(),
+            conversation::conversation_routes(),
             work_routes(),
             artifact_routes(),
             event_routes(),

@@ -90,7 +90,11 @@ fn moves_money(actions: &[HolderAction]) -> bool {
         | HolderAction::Report(_)
         | HolderAction::Fail { .. }
         | HolderAction::Release { .. } => true,
-        HolderAction::Start | HolderAction::Renew { .. } | HolderAction::Checkpoint(_) => false,
+        HolderAction::Start
+        | HolderAction::Renew { .. }
+        | HolderAction::Checkpoint(_)
+        | HolderAction::Ask(_)
+        | HolderAction::Delivered(_) => false,
     })
 }
 
