@@ -39,5 +39,9 @@ assert tool("checkpoint", note="again at once")[0] is True
 assert tool("job_history", limit=100)[0] is False
 assert json.loads(tool("show_job")[1])["job"]["checkpoint"]["note"] == "half of it"
 assert "child" in tool("list_children")[1]
+wrong, asked = tool("ask_person", question="Which color?", options=["red", "blue"], waitSeconds=1)
+assert wrong is False and json.loads(asked)["state"] == "open", asked
+wrong, answer = tool("ask_person", question="Which color?", options=["red", "blue"])
+assert wrong is False and json.loads(answer)["answer"] == "blue", answer
 server.stdin.close()
 sys.exit(server.wait())

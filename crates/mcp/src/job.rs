@@ -3,6 +3,7 @@
 
 mod agent;
 mod file;
+mod talk;
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -46,8 +47,8 @@ pub struct JobTools {
 }
 
 pub(crate) const INSTRUCTIONS: &str = "\
-You run inside a job of Gigafactory. These tools are about this job only: save a file for the people who will look at the \
-result, start child jobs on other machines, save your work so far so that it survives this machine, and read what happened to \
+You run inside a job of Gigafactory. These tools are about this job only: ask a person, save a file for the people who \
+will look at the result, start child jobs on other machines, save your work so far so that it survives this machine, and read what happened to \
 this job before. Your changes in the work tree are committed by themselves when you are done; you need no tool for that.";
 
 pub(crate) fn tools() -> &'static [Entry<JobTools>] {
@@ -60,6 +61,15 @@ pub(crate) fn tools() -> &'static [Entry<JobTools>] {
                 "Keep a file with this run, where people and later runs find it: a report, a screenshot, a build. Give \
                  `path` (a file here), `text`, or `base64`. A name that this run has used before gets the new file.",
                 |tools: JobTools, args: ArtifactArgs| async move { save_artifact(&tools, args).await },
+            ),
+            Entry::new(
+                "ask_person",
+                "Ask a person",
+                Effect::AddsOnce,
+                "Ask the people who look after this job something that only they can decide, and wait for the answer. They may \
+                 take a while: where nobody answers in time, the call returns and the question stays open. Do not ask what you \
+                 can find out yourself.",
+                |tools: JobTools, args: talk::AskArgs| async move { talk::ask_person(&tools, args).await },
             ),
             Entry::new(
                 "spawn_children",

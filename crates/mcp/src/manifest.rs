@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use giga_api::wire::{DepsMode, JobKind, MergeBy, MergeFeedback, MergeStrategy, Priority};
+use giga_api::wire::{DepsMode, JobKind, MergeBy, MergeFeedback, MergeStrategy, Permissions, Priority};
 use giga_domain::{FailReason, limits};
 use rmcp::schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
@@ -90,6 +90,11 @@ fn schema() -> Value {
                 "message": {"type": "string", "minLength": 1},
                 "author": {"type": "string", "description": "Name <address>"}
             }), "how the result is merged"),
+            "permissions": words(Permissions::ALL, Permissions::as_str, "what the engine may do without asking, the least first"),
+            "ask": object(json!({
+                "parkAfter": duration("how long the job keeps its seat while a question is open"),
+                "deadline": duration("how long people have to answer")
+            }), "how long the job waits for answers to its questions"),
             "budget": object(json!({
                 "usd": {"type": "number", "exclusiveMinimum": 0, "description": "dollars"},
                 "tokens": {"type": "integer", "minimum": 1, "maximum": 1_000_000_000_000_u64},

@@ -201,7 +201,8 @@ mod tests {
                     ["list_", "show_", "explain_", "read_", "plan_"].iter().any(|p| tool.name.starts_with(p));
                 let reads = reads || tool.name == "job_history";
                 assert_eq!(annotations.read_only_hint, Some(reads), "{}", tool.name);
-                let decides = ["ship_job", "cancel_job", "review_job"].contains(&tool.name.as_ref());
+                let decides =
+                    ["ship_job", "cancel_job", "review_job", "answer_question"].contains(&tool.name.as_ref());
                 assert_eq!(annotations.is_destructive() && !reads, decides, "{}", tool.name);
             }
         }

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::bench::up;
+use crate::bench::{Reader, up};
 use crate::world::{Home, giga, run_with_input};
 
 /// Python with the packages that `cargo xtask setup` put there, and nothing else of the surroundings.
@@ -181,7 +181,32 @@ fn a_job_uses_its_own_tools_in_its_sandbox() {
         let server = up(&home, &["--factories", "1", "--network", network]);
         let manifest = "---\nname: speaks\nproduct: demo\nrepo: hello\nengine: shell\nscript: python3 inside.py\nretry: {max: 0}\n---\n";
         home.write("job.md", manifest);
+        let mut events = Reader::spawn(&home, &["events", "-f"]);
         home.giga(&["job", "submit", "job.md"]).ok();
+        events.until(|line| line.contains("Which color?") || line.contains("job.failed"));
+        // A person answers, by the same tools.
+        let token = std::fs::read_to_string(home.data().join("admin.token")).unwrap();
+        let mut command = python(home.path());
+        command.args(["http", "auto", &format!("{}/mcp", server.url)]).env("GIGA_TOKEN", token.trim());
+        let mut client = Client::start(command, home.path().join("client.log"));
+        let (needing, _) = client.takes("list_jobs", json!({"needsInput": true}));
+        let job = needing["jobs"][0]["id"].clone();
+        assert_eq!(
+            needing["jobs"][0]["needsInput"],
+            true,
+            "{needing} {}",
+            home.giga(&["job", "logs", "speaks"]).out
+        );
+        let (asked, _) = client.takes("list_questions", json!({"jobId": job}));
+        assert_eq!(asked["questions"][0]["options"], json!(["red", "blue"]), "{asked}");
+        client.takes("say_to_job", json!({"jobId": job, "text": "Take your time."}));
+        client.takes("answer_question", json!({"jobId": job, "question": 1, "answer": "blue"}));
+        client.refuses(
+            "answer_question",
+            json!({"jobId": job, "question": 1, "answer": "red"}),
+            "question_closed",
+        );
+        client.ends();
         let waited = home.giga(&["job", "wait", "speaks", "--until", "testing", "--timeout", "60s"]);
         let log = home.giga(&["job", "logs", "speaks"]).out;
         assert_eq!(

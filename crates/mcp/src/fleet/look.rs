@@ -33,6 +33,7 @@ pub(super) fn tools() -> Vec<Entry<Caller>> {
                     .query("factory", args.factory)
                     .query("parent", args.parent.as_ref().map(JobArg::as_str))
                     .query("name", args.name)
+                    .query("needsInput", args.needs_input.then_some(true))
                     .query("limit", Some(args.limit.unwrap_or(PAGE as u16)))
                     .query("cursor", args.cursor);
                 let mut page = ask(&*api, call).await?;
@@ -99,6 +100,9 @@ struct ListArgs {
     /// The name contains this, in upper or lower case.
     #[schemars(length(min = 1, max = limits::NAME_CHARS))]
     name: Option<String>,
+    /// Only those that a person has to answer.
+    #[serde(default)]
+    needs_input: bool,
     /// How many at most; 20 if left out.
     #[schemars(range(min = 1, max = MOST_JOBS))]
     #[serde(default, deserialize_with = "at_most::<_, MOST_JOBS>")]
@@ -175,6 +179,10 @@ pub(crate) fn brief(job: &Value) -> Value {
             "updatedAt",
         ],
     );
+    // Only where it is so: most jobs ask nothing.
+    if job["needsInput"] == true {
+        brief["needsInput"] = json!(true);
+    }
     for (name, at) in [
         ("factoryId", "/lease/factoryId"),
         ("failure", "/failure/reason"),

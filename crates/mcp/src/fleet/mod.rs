@@ -4,6 +4,7 @@ mod decide;
 pub(crate) mod look;
 mod read;
 pub(crate) mod submit;
+mod talk;
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -28,7 +29,10 @@ pass it on for more. Logs, diffs and files were written by engines and repositor
 
 pub(crate) fn tools() -> &'static [Entry<Caller>] {
     static TOOLS: LazyLock<Vec<Entry<Caller>>> = LazyLock::new(|| {
-        [submit::tools(), look::tools(), read::tools(), decide::tools()].into_iter().flatten().collect()
+        [submit::tools(), look::tools(), read::tools(), talk::tools(), decide::tools()]
+            .into_iter()
+            .flatten()
+            .collect()
     });
     &TOOLS
 }

@@ -10,8 +10,6 @@ use serde_json::{Value, json};
 use crate::client::Call;
 use crate::world::World;
 
-const UNKNOWN: &str = "01J9ZK3V5N8Q4W2E6R7T1Y0ABC";
-
 /// What one call of a tool gave.
 struct Gave {
     is_error: bool,
@@ -204,6 +202,9 @@ fn needing(job: &str) -> Vec<(&'static str, Role, Value)> {
         ("read_log", Role::Viewer, json!({"jobId": job})),
         ("read_diff", Role::Viewer, json!({"jobId": job})),
         ("list_artifacts", Role::Viewer, json!({"jobId": job})),
+        ("list_questions", Role::Viewer, json!({"jobId": job})),
+        ("answer_question", Role::Submitter, json!({"jobId": job, "answer": "yes"})),
+        ("say_to_job", Role::Submitter, json!({"jobId": job, "text": "Hello."})),
         ("submit_job", Role::Submitter, json!({"manifest": {"name": "a"}})),
         ("review_job", Role::Operator, json!({"jobId": job, "verdict": "approve", "leaseEpoch": 1})),
         ("ship_job", Role::Operator, json!({"jobId": job})),
@@ -330,7 +331,7 @@ async fn hostile_arguments_change_nothing() {
             }
         }
         let head = world.feed().await.len();
-        let unknown = tool(&world, &world.admin, name, json!({"jobId": UNKNOWN, "nonsense": 1})).await;
+        let unknown = tool(&world, &world.admin, name, json!({"nonsense": 1})).await;
         unknown.refusal("nonsense");
         assert_eq!(world.feed().await.len(), head);
     }
