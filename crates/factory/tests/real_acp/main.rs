@@ -1,7 +1,6 @@
 //! The real agents that speak ACP, against the scripted model on loopback: gemini and opencode by themselves, Claude Code
 //! and Codex through their adapters. Not among the ordinary tests: `cargo xtask engines` installs the programs, then
-//! `cargo test -p giga-factory --test real-acp [NAME…]` runs them and prints what was seen. `--record` keeps what each said
-//! where the ordinary tests read it.
+//! `cargo test -p giga-factory --test real-acp [NAME…]` runs them and prints what was seen.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +33,8 @@ struct Subject {
 const SUBJECTS: [Subject; 4] = [
     Subject {
         name: "gemini",
-        argv: &["gemini", "--acp"],
+        // Without a model of its own choice it asks another one which to take, and does not count that.
+        argv: &["gemini", "--acp", "-m", "gemini-2.5-pro"],
         account: Program::Gemini,
         mode: None,
         counts: true,
@@ -119,7 +119,8 @@ impl Trial {
             Program::Gemini => {
                 set("GEMINI_API_KEY", KEY.to_owned());
                 set("GOOGLE_GEMINI_BASE_URL", url);
-                let settings = r#"{"security":{"auth":{"selectedType":"gemini-api-key"}},"general":{"maxAttempts":2}}"#;
+                let settings =
+                    r#"{"security":{"auth":{"selectedType":"gemini-api-key"}},"general":{"maxAttempts":2}}"#;
                 put(&home.join(".gemini/settings.json"), settings);
             }
             Program::Opencode => {
@@ -155,7 +156,8 @@ impl Trial {
             scratch: Some(folder.path().join("runs")),
             ..EnginesConfig::default()
         };
-        let engine = engines_in(&config, host, &sandbox).into_iter().find(|engine| engine.name() == "subject");
+        let engine =
+            engines_in(&config, host, &sandbox).into_iter().find(|engine| engine.name() == "subject");
         Self { folder, model, engine: engine.expect("it is configured") }
     }
 
@@ -187,7 +189,8 @@ impl Trial {
             let mut events = Vec::new();
             while let Some(event) = receiver.recv().await {
                 if let (EngineEvent::Question(question), Some(answer)) = (&event, answer) {
-                    let chosen = question.options.iter().find(|option| option.to_lowercase().starts_with(answer));
+                    let chosen =
+                        question.options.iter().find(|option| option.to_lowercase().starts_with(answer));
                     let text = chosen.cloned().unwrap_or_default();
                     let answer = Answer::Given { text, by: None };
                     let _ = say.send(Input::Answer { seq: 1, question: question.id.clone(), answer }).await;
@@ -246,7 +249,13 @@ async fn edits_and_runs(subject: &Subject) -> Seen {
 async fn counts(subject: &Subject) -> Seen {
     let trial = Trial::new(subject, work()).await;
     let ran = trial.run(trial.request(), None, None).await;
-    let sent: u64 = trial.model.asked().iter().filter_map(|asked| asked.usage).map(|u| u.input + u.cache_read + u.output).sum();
+    let sent: u64 = trial
+        .model
+        .asked()
+        .iter()
+        .filter_map(|asked| asked.usage)
+        .map(|u| u.input + u.cache_read + u.output)
+        .sum();
     let named = ran.report.usage.tokens;
     if !subject.counts {
         return Ok(format!("not believed: {named} named, {sent} sent; the reserved amount is charged"));
@@ -265,7 +274,10 @@ async fn refuses(subject: &Subject) -> Seen {
     let ran = trial.run(request, None, None).await;
     check(trial.file("ran.txt").is_none(), || "the command was run".to_owned())?;
     check(trial.file("hello.txt").is_some(), || "and the edit was not made".to_owned())?;
-    let noted = ran.events.iter().any(|event| matches!(event, EngineEvent::Note(note) if note.contains("not allowed")));
+    let noted = ran
+        .events
+        .iter()
+        .any(|event| matches!(event, EngineEvent::Note(note) if note.contains("not allowed")));
     check(noted, || format!("nobody is told: {:?}", ran.events))?;
     Ok(format!("the command is refused, the run ends {:?}", ran.report.outcome))
 }
@@ -281,7 +293,9 @@ async fn asks(subject: &Subject) -> Seen {
     let questions: Vec<_> = ran
         .events
         .iter()
-        .filter_map(|event| if let EngineEvent::Question(question) = event { Some(question.clone()) } else { None })
+        .filter_map(
+            |event| if let EngineEvent::Question(question) = event { Some(question.clone()) } else { None },
+        )
         .collect();
     check(questions.len() == 1, || format!("{questions:?}"))?;
     check(trial.file("ran.txt").is_some(), || "allowed, and not run".to_owned())?;
@@ -300,7 +314,8 @@ async fn resumes(subject: &Subject) -> Seen {
     check(second.report.outcome == EngineOutcome::Succeeded, || format!("{:?}", second.report.outcome))?;
     let turns: Vec<_> = trial.model.asked().iter().filter_map(|asked| asked.turn).collect();
     check(turns == [0, 1], || {
-        let notes: Vec<_> = second.events.iter().filter(|event| matches!(event, EngineEvent::Note(_))).collect();
+        let notes: Vec<_> =
+            second.events.iter().filter(|event| matches!(event, EngineEvent::Note(_))).collect();
         format!("the model was asked for turns {turns:?}: {notes:?}")
     })?;
     check(second.report.session_id == first.report.session_id, || "under another name".to_owned())?;
@@ -309,7 +324,8 @@ async fn resumes(subject: &Subject) -> Seen {
 }
 
 async fn stops(subject: &Subject) -> Seen {
-    let script = json!({"turns": [{"say": "I begin.\n", "do": [{"run": "sleep 300"}]}, {"say": "Never.", "do": []}]});
+    let script =
+        json!({"turns": [{"say": "I begin.\n", "do": [{"run": "sleep 300"}]}, {"say": "Never.", "do": []}]});
     let trial = Trial::new(subject, script).await;
     let ran = trial.run(trial.request(), None, Some("I begin.")).await;
     check(ran.report.outcome == EngineOutcome::Stopped, || format!("{:?}", ran.report.outcome))?;
@@ -323,7 +339,14 @@ async fn trouble(subject: &Subject, kind: &str) -> Seen {
     match ran.report.outcome {
         EngineOutcome::Failed(failure) => {
             let detail: String = failure.detail.chars().take(160).collect();
-            Ok(format!("{}, {}: {detail}", failure.reason, if failure.retryable { "passing" } else { "lasting" }))
+            Ok(format!(
+                "{}, {}: {detail}",
+                failure.reason,
+                if failure.retryable { "passing" } else { "lasting" }
+            ))
+        }
+        EngineOutcome::Succeeded if kind == "context_too_long" && ran.report.summary.is_some() => {
+            Ok("it shortens the conversation by itself and goes on".to_owned())
         }
         other => Err(format!("{other:?}, says {:?}", ran.report.summary)),
     }
@@ -333,7 +356,9 @@ async fn trouble(subject: &Subject, kind: &str) -> Seen {
 async fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let mut failed = false;
-    for subject in SUBJECTS.iter().filter(|subject| wanted.is_empty() || wanted.iter().any(|w| w == subject.name)) {
+    for subject in
+        SUBJECTS.iter().filter(|subject| wanted.is_empty() || wanted.iter().any(|w| w == subject.name))
+    {
         println!("\n{} ({})", subject.name, subject.argv.join(" "));
         let mut show = |what: &str, seen: Seen| match seen {
             Ok(words) => println!("  ok      {what}: {words}"),

@@ -21,9 +21,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::config::EventFormat;
-use super::engine::{
-    EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, Preflight, Usage,
-};
+use super::engine::{EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, Preflight, Usage};
 use super::events::{classify, is_account_refusal};
 use super::prices::PriceTable;
 use super::process::{Conversed, Cut, Launch, Run, converse, not_started};
@@ -166,7 +164,7 @@ pub(super) async fn run(
         outcome,
         session_id: talk.session().map(str::to_owned),
         usage: talk.usage(),
-        metered: talk.is_metered() || (refused && !talk.has_answered()),
+        metered: talk.is_metered() || !talk.was_asked() || (refused && talk.is_unanswered()),
         summary: talk.reply().map(|text| sink.redact(text)),
     };
     Run { report, session_is_unknown: false }
@@ -261,12 +259,15 @@ pub(super) async fn preflight(
         Ok(Conversed { talk: Some(Err(error)), cut: Cut::No, .. }) => {
             let failure = failure_of(&error, talk.step());
             if failure.reason == FailReason::SignedOut {
-                let remedy = format!("sign in to it as the factory's user, or pass its key: {}", failure.detail);
+                let remedy =
+                    format!("sign in to it as the factory's user, or pass its key: {}", failure.detail);
                 return Preflight::NotSignedIn { remedy };
             }
             broken(failure.detail)
         }
-        Ok(Conversed { cut: Cut::Exited(how), stderr_tail, .. }) => broken(format!("it {how}: {stderr_tail}")),
+        Ok(Conversed { cut: Cut::Exited(how), stderr_tail, .. }) => {
+            broken(format!("it {how}: {stderr_tail}"))
+        }
         Ok(Conversed { cut: Cut::Failed(failure), .. }) => broken(failure.detail),
         Ok(Conversed { stderr_tail, .. }) => broken(format!("it did not answer: {stderr_tail}")),
     }

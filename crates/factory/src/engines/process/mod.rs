@@ -314,12 +314,7 @@ fn spawn_with(mut launch: Launch, sandbox: &Sandbox, stdin: Stdio) -> Result<Sta
     let inside = Enclosed { program: launch.program, args, env, dir: launch.dir, view };
     let (mut command, guard) =
         sandbox.command(inside).map_err(|error| not_spawned(&program, &dir, &error))?;
-    command
-        .stdin(stdin)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true);
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).kill_on_drop(true);
     let child = command.spawn().map_err(|error| not_spawned(&program, &dir, &error))?;
     let tree = ProcessTree::new(child.id(), marker, guard.is_some());
     Ok(Started { child, tree, guard })

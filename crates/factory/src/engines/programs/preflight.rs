@@ -33,9 +33,7 @@ pub(super) async fn preflight(recipe: &dyn Recipe, host: &HostEnvironment, sandb
     if let Some(config) = recipe.acp() {
         let args = config.argv.iter().skip(1).map(OsString::from).collect();
         return match question(&program, args, recipe, host) {
-            Ok((launch, _folder)) => {
-                acp::preflight(config, launch, sandbox, &recipe.how_to_install()).await
-            }
+            Ok((launch, _folder)) => acp::preflight(config, launch, sandbox, &recipe.how_to_install()).await,
             Err(detail) => broken(recipe, &detail),
         };
     }
