@@ -3,6 +3,7 @@
 //! Told by the lines of the variable FAKE_ACP, once per prompt; `turn` ends the lines of one. Sessions are files in its
 //! home, so that a later process can load them. Never needs a network.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -40,6 +41,12 @@ const HELP: &str = "steps, one per line:
   turn              the next prompt gets what follows
   signed-out        no session without an account
   no-load           it cannot load sessions";
+
+const JUNK: [&str; 3] = [
+    "this is no message",
+    r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"x","update":{"sessionUpdate":"of_next_year"}}}"#,
+    r#"{"jsonrpc":"2.0","method":"_vendor/news","params":{}}"#,
+];
 
 #[derive(Default)]
 struct State {
@@ -144,13 +151,12 @@ impl Fake {
                     say(agent, session, SessionUpdate::UsageUpdate(update))?;
                 }
                 "junk" => {
-                    println!("this is no message");
-                    println!(
-                        r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"x","update":{{"sessionUpdate":"of_next_year"}}}}}}"#
-                    );
-                    println!(r#"{{"jsonrpc":"2.0","method":"_vendor/news","params":{{}}}}"#);
+                    let mut out = std::io::stdout();
+                    for line in JUNK {
+                        writeln!(out, "{line}").map_err(Error::into_internal_error)?;
+                    }
                 }
-                "complain" => eprintln!("{rest}"),
+                "complain" => writeln!(std::io::stderr(), "{rest}").map_err(Error::into_internal_error)?,
                 "stop" => {
                     stop = serde_json::from_value(rest.into()).map_err(Error::into_internal_error)?;
                 }
@@ -173,8 +179,7 @@ impl Fake {
 async fn main() -> Result<(), Error> {
     let steps = std::env::var("FAKE_ACP").unwrap_or_default();
     if std::env::args().any(|word| word == "--help") {
-        println!("{HELP}");
-        return Ok(());
+        return writeln!(std::io::stdout(), "{HELP}").map_err(Error::into_internal_error);
     }
     let mut turns = vec![Vec::new()];
     for line in steps.lines() {

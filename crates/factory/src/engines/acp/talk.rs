@@ -58,7 +58,7 @@ pub(super) enum Ended {
 /// What an agent sends by itself.
 enum Heard {
     Update(Box<SessionUpdate>),
-    Asks(Box<RequestPermissionRequest>, Responder<RequestPermissionResponse>),
+    Asks(Box<(RequestPermissionRequest, Responder<RequestPermissionResponse>)>),
 }
 
 pub(super) struct Talk<'a> {
@@ -216,16 +216,15 @@ impl<'a> Talk<'a> {
             }
         }
         let resumed = options.is_some();
-        let options = match options {
-            Some(options) => options,
-            None => {
-                self.step = "beginning a session";
-                self.meter.begins_anew();
-                let new = self.new_session();
-                let begun = self.wait(peer, peer.agent.send_request(new).block_task()).await?;
-                self.session = Some(begun.session_id);
-                begun.config_options.unwrap_or_default()
-            }
+        let options = if let Some(options) = options {
+            options
+        } else {
+            self.step = "beginning a session";
+            self.meter.begins_anew();
+            let new = self.new_session();
+            let begun = self.wait(peer, peer.agent.send_request(new).block_task()).await?;
+            self.session = Some(begun.session_id);
+            begun.config_options.unwrap_or_default()
         };
         let (id, used_before) = (self.id().to_string(), self.meter.before());
         self.sink.event(EngineEvent::Session { id, used_before }).await;
@@ -419,7 +418,10 @@ impl<'a> Talk<'a> {
                     self.sink.line(Stream::Stdout, &line, 0).await;
                 }
             }
-            Heard::Asks(request, responder) => self.judge(*request, responder, peer).await,
+            Heard::Asks(asks) => {
+                let (request, responder) = *asks;
+                self.judge(request, responder, peer).await;
+            }
         }
     }
 
@@ -526,7 +528,7 @@ async fn connected<T>(
         )
         .on_receive_request(
             async move |request: RequestPermissionRequest, responder, _agent| {
-                let _over = tell.send(Heard::Asks(Box::new(request), responder)).await;
+                let _over = tell.send(Heard::Asks(Box::new((request, responder)))).await;
                 Ok(())
             },
             agent_client_protocol::on_receive_request!(),
