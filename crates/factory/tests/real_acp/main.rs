@@ -1,7 +1,6 @@
 //! The real agents that speak ACP, against the scripted model on loopback: gemini and opencode by themselves, Claude Code
 //! and Codex through their adapters. Not among the ordinary tests: `cargo xtask engines` installs the programs, then
-//! `cargo test -p giga-factory --test real-acp [NAME…]` runs them and prints what was seen. `--record` keeps what each said
-//! where the ordinary tests read it.
+//! `cargo test -p giga-factory --test real-acp [NAME…]` runs them and prints what was seen.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +33,8 @@ struct Subject {
 const SUBJECTS: [Subject; 4] = [
     Subject {
         name: "gemini",
-        argv: &["gemini", "--acp"],
+        // Without a model of its own choice it asks another one which to take, and does not count that.
+        argv: &["gemini", "--acp", "-m", "gemini-2.5-pro"],
         account: Program::Gemini,
         mode: None,
         counts: true,
@@ -344,6 +344,9 @@ async fn trouble(subject: &Subject, kind: &str) -> Seen {
                 failure.reason,
                 if failure.retryable { "passing" } else { "lasting" }
             ))
+        }
+        EngineOutcome::Succeeded if kind == "context_too_long" && ran.report.summary.is_some() => {
+            Ok("it shortens the conversation by itself and goes on".to_owned())
         }
         other => Err(format!("{other:?}, says {:?}", ran.report.summary)),
     }

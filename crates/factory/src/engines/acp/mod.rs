@@ -25,7 +25,7 @@ use super::engine::{EngineFailure, EngineOutcome, EngineReport, EngineRequest, I
 use super::events::{classify, is_account_refusal};
 use super::prices::PriceTable;
 use super::process::{Conversed, Cut, Launch, Run, converse, not_started};
-use super::programs::{Call, Program, Recipe};
+use super::programs::{Call, Cli, Program, Recipe};
 use super::sink::EventSink;
 use crate::sandbox::{HomeFile, HomeFolder, HostRule, Sandbox};
 
@@ -42,7 +42,7 @@ pub(super) struct Acp {
 }
 
 impl Acp {
-    fn account(&self) -> Option<&'static dyn super::programs::Cli> {
+    fn account(&self) -> Option<&'static dyn Cli> {
         self.config.account.map(Program::cli)
     }
 }
@@ -65,7 +65,7 @@ impl Recipe for Acp {
     }
 
     fn variables(&self) -> Vec<&str> {
-        let of_account = self.account().map(|cli| cli.variables()).unwrap_or_default();
+        let of_account = self.account().map(Cli::variables).unwrap_or_default();
         let named = self.config.pass_env.iter().map(String::as_str);
         of_account.iter().copied().chain(super::programs::NETWORK_VARIABLES).chain(named).collect()
     }
@@ -75,7 +75,7 @@ impl Recipe for Acp {
     }
 
     fn home_files(&self) -> &'static [HomeFile] {
-        self.account().map(|cli| cli.home_files()).unwrap_or_default()
+        self.account().map(Cli::home_files).unwrap_or_default()
     }
 
     fn home_folders(&self) -> Vec<HomeFolder> {
@@ -83,25 +83,25 @@ impl Recipe for Acp {
     }
 
     fn file_variables(&self) -> &[&'static str] {
-        self.account().map(|cli| cli.file_variables()).unwrap_or_default()
+        self.account().map(Cli::file_variables).unwrap_or_default()
     }
 
     fn hosts(&self) -> Vec<HostRule> {
-        let of_account = self.account().map(|cli| cli.hosts()).unwrap_or_default();
+        let of_account = self.account().map(Cli::hosts).unwrap_or_default();
         let of_account = of_account.iter().filter_map(|host| host.parse().ok());
         of_account.chain(self.config.hosts.iter().cloned()).collect()
     }
 
     fn address_variables(&self) -> &[&'static str] {
-        self.account().map(|cli| cli.address_variables()).unwrap_or_default()
+        self.account().map(Cli::address_variables).unwrap_or_default()
     }
 
     fn shut_variables(&self) -> &[(&'static str, &'static str)] {
-        self.account().map(|cli| cli.shut_variables()).unwrap_or_default()
+        self.account().map(Cli::shut_variables).unwrap_or_default()
     }
 
     fn instruction_files(&self) -> &[&'static str] {
-        self.account().map(|cli| cli.instruction_files()).unwrap_or_default()
+        self.account().map(Cli::instruction_files).unwrap_or_default()
     }
 
     fn args(&self, _call: &Call<'_>) -> Result<Vec<OsString>, EngineFailure> {
@@ -164,7 +164,7 @@ pub(super) async fn run(
         outcome,
         session_id: talk.session().map(str::to_owned),
         usage: talk.usage(),
-        metered: talk.is_metered() || (refused && !talk.has_answered()),
+        metered: talk.is_metered() || !talk.was_asked() || (refused && talk.is_unanswered()),
         summary: talk.reply().map(|text| sink.redact(text)),
     };
     Run { report, session_is_unknown: false }
@@ -174,11 +174,13 @@ fn outcome(conversed: &Conversed<Talked>, talk: &Talk<'_>) -> EngineOutcome {
     let tail = &conversed.stderr_tail;
     let with_tail = |what: String| if tail.is_empty() { what } else { format!("{what}: {tail}") };
     match (&conversed.cut, &conversed.talk) {
-        (Cut::Stopped, _) => EngineOutcome::Stopped,
-        (Cut::Failed(failure), _) => EngineOutcome::Failed(failure.clone()),
-        (_, Some(Ok(Ended::Done))) => EngineOutcome::Succeeded,
-        (_, Some(Ok(Ended::Failed(failure)))) => EngineOutcome::Failed(failure.clone()),
-        (_, Some(Ok(Ended::HungUp))) => EngineOutcome::Stopped,
+        (Cut::Stopped, _) | (Cut::No, None) | (Cut::No | Cut::Exited(_), Some(Ok(Ended::HungUp))) => {
+            EngineOutcome::Stopped
+        }
+        (Cut::No | Cut::Exited(_), Some(Ok(Ended::Done))) => EngineOutcome::Succeeded,
+        (Cut::Failed(failure), _) | (_, Some(Ok(Ended::Failed(failure)))) => {
+            EngineOutcome::Failed(failure.clone())
+        }
         (Cut::Exited(how), _) => {
             let detail = with_tail(format!("the agent {how} in the middle of the session"));
             let cause = classify(tail);
@@ -188,7 +190,6 @@ fn outcome(conversed: &Conversed<Talked>, talk: &Talk<'_>) -> EngineOutcome {
             })
         }
         (Cut::No, Some(Err(error))) => EngineOutcome::Failed(failure_of(error, talk.step())),
-        (Cut::No, None) => EngineOutcome::Stopped,
     }
 }
 
@@ -254,7 +255,7 @@ pub(super) async fn preflight(
         remedy: format!("run `{}` by hand and see what it says; {how_to_install}", config.argv.join(" ")),
     };
     match answer {
-        Err(failure) => broken(failure.detail),
+        Err(failure) | Ok(Conversed { cut: Cut::Failed(failure), .. }) => broken(failure.detail),
         Ok(Conversed { talk: Some(Ok(version)), .. }) => Preflight::Ready { version },
         Ok(Conversed { talk: Some(Err(error)), cut: Cut::No, .. }) => {
             let failure = failure_of(&error, talk.step());
@@ -268,7 +269,6 @@ pub(super) async fn preflight(
         Ok(Conversed { cut: Cut::Exited(how), stderr_tail, .. }) => {
             broken(format!("it {how}: {stderr_tail}"))
         }
-        Ok(Conversed { cut: Cut::Failed(failure), .. }) => broken(failure.detail),
         Ok(Conversed { stderr_tail, .. }) => broken(format!("it did not answer: {stderr_tail}")),
     }
 }

@@ -39,6 +39,9 @@ use crate::engines::sink::EventSink;
 const WAITING: usize = 64;
 /// While a person thinks, the silence of the agent is no sign of trouble.
 const HEARTBEAT: Duration = Duration::from_secs(1);
+/// A history has been repeated once nothing has come for so long, or it takes too long.
+const QUIET: Duration = Duration::from_millis(500);
+const LONGEST_REPLAY: Duration = Duration::from_secs(10);
 /// How long an agent may take to say that it has stopped.
 const LAST_WORD: Duration = Duration::from_secs(5);
 
@@ -55,7 +58,7 @@ pub(super) enum Ended {
 /// What an agent sends by itself.
 enum Heard {
     Update(Box<SessionUpdate>),
-    Asks(Box<RequestPermissionRequest>, Responder<RequestPermissionResponse>),
+    Asks(Box<(RequestPermissionRequest, Responder<RequestPermissionResponse>)>),
 }
 
 pub(super) struct Talk<'a> {
@@ -78,6 +81,7 @@ pub(super) struct Talk<'a> {
     /// What people said, for the next turn.
     said: Vec<(u64, String)>,
     step: &'static str,
+    prompted: bool,
 }
 
 struct Asked {
@@ -115,6 +119,7 @@ impl<'a> Talk<'a> {
             questions: 0,
             said: Vec::new(),
             step: "starting",
+            prompted: false,
         }
     }
 
@@ -130,8 +135,13 @@ impl<'a> Talk<'a> {
         self.config.reports_usage && self.meter.is_whole()
     }
 
-    pub(super) const fn has_answered(&self) -> bool {
-        self.reader.answered
+    /// Nothing was asked of a model, or it has not said anything yet.
+    pub(super) const fn is_unanswered(&self) -> bool {
+        !self.reader.answered
+    }
+
+    pub(super) const fn was_asked(&self) -> bool {
+        self.prompted
     }
 
     pub(super) fn reply(&self) -> Option<&str> {
@@ -199,23 +209,22 @@ impl<'a> Talk<'a> {
                 Ok(Some(found)) => options = Some(found),
                 Ok(None) => self.sink.note("the agent cannot resume sessions; a new one is begun").await,
                 Err(error) => {
-                    let note =
-                        format!("the session cannot be resumed ({}); a new one is begun", error.message);
+                    let why = super::failure_of(&error, self.step).detail;
+                    let note = format!("the session cannot be resumed ({why}); a new one is begun");
                     self.sink.note(&note).await;
                 }
             }
         }
         let resumed = options.is_some();
-        let options = match options {
-            Some(options) => options,
-            None => {
-                self.step = "beginning a session";
-                self.meter.begins_anew();
-                let new = self.new_session();
-                let begun = self.wait(peer, peer.agent.send_request(new).block_task()).await?;
-                self.session = Some(begun.session_id);
-                begun.config_options.unwrap_or_default()
-            }
+        let options = if let Some(options) = options {
+            options
+        } else {
+            self.step = "beginning a session";
+            self.meter.begins_anew();
+            let new = self.new_session();
+            let begun = self.wait(peer, peer.agent.send_request(new).block_task()).await?;
+            self.session = Some(begun.session_id);
+            begun.config_options.unwrap_or_default()
         };
         let (id, used_before) = (self.id().to_string(), self.meter.before());
         self.sink.event(EngineEvent::Session { id, used_before }).await;
@@ -247,6 +256,7 @@ impl<'a> Talk<'a> {
         } else if capabilities.load_session {
             let load = LoadSessionRequest::new(id.clone(), dir).meta(meta);
             let loaded = self.wait(peer, peer.agent.send_request(load).block_task()).await;
+            self.until_quiet(peer).await;
             loaded.map(|loaded| Some(loaded.config_options))
         } else {
             Ok(None)
@@ -289,6 +299,7 @@ impl<'a> Talk<'a> {
     /// `Some` unless people have something to say.
     async fn turn(&mut self, peer: &mut Peer<'_>, text: String) -> Talked<Option<Ended>> {
         self.step = "working";
+        self.prompted = true;
         let prompt = PromptRequest::new(self.id().clone(), vec![ContentBlock::Text(TextContent::new(text))]);
         let answer = peer.agent.send_request(prompt).block_task();
         let mut answer = pin!(answer);
@@ -315,6 +326,10 @@ impl<'a> Talk<'a> {
         let failed = |failure| Ok(Some(Ended::Failed(failure)));
         let said = self.reader.reply().unwrap_or("it says nothing more").to_owned();
         match response.stop_reason {
+            StopReason::EndTurn if !self.reader.answered => {
+                let detail = "the agent ended its turn without a word and without doing anything";
+                failed(EngineFailure::lasting(FailReason::Refused, detail))
+            }
             StopReason::EndTurn => Ok((self.said.is_empty() && !peer.inbox.is_open()).then_some(Ended::Done)),
             StopReason::Refusal => {
                 failed(EngineFailure::lasting(FailReason::Refused, format!("the model refused: {said}")))
@@ -374,6 +389,16 @@ impl<'a> Talk<'a> {
         }
     }
 
+    /// Some agents go on repeating the history after they have said that it is loaded.
+    async fn until_quiet(&mut self, peer: &mut Peer<'_>) {
+        let until = Instant::now() + LONGEST_REPLAY;
+        while let Ok(Some(heard)) =
+            tokio::time::timeout_at(until.min(Instant::now() + QUIET), peer.heard.recv()).await
+        {
+            self.hear(heard, peer).await;
+        }
+    }
+
     /// What came before the answer is read before what comes of it.
     async fn drain(&mut self, peer: &mut Peer<'_>) {
         while let Ok(heard) = peer.heard.try_recv() {
@@ -393,7 +418,10 @@ impl<'a> Talk<'a> {
                     self.sink.line(Stream::Stdout, &line, 0).await;
                 }
             }
-            Heard::Asks(request, responder) => self.judge(*request, responder, peer).await,
+            Heard::Asks(asks) => {
+                let (request, responder) = *asks;
+                self.judge(request, responder, peer).await;
+            }
         }
     }
 
@@ -500,7 +528,7 @@ async fn connected<T>(
         )
         .on_receive_request(
             async move |request: RequestPermissionRequest, responder, _agent| {
-                let _over = tell.send(Heard::Asks(Box::new(request), responder)).await;
+                let _over = tell.send(Heard::Asks(Box::new((request, responder)))).await;
                 Ok(())
             },
             agent_client_protocol::on_receive_request!(),

@@ -39,7 +39,8 @@ impl Reader {
             SessionUpdate::AgentMessageChunk(chunk) => {
                 self.answered = true;
                 let Some(text) = text_of(chunk.content) else { return Vec::new() };
-                if std::mem::take(&mut self.acted) && !text.is_empty() {
+                // Some begin with nothing.
+                if !text.is_empty() && std::mem::take(&mut self.acted) {
                     self.reply.clear();
                 }
                 let room = REPLY_BYTES.saturating_sub(self.reply.len());

@@ -53,13 +53,12 @@ impl<'a> Meter<'a> {
     pub(super) fn turn(&mut self, response: &PromptResponse) {
         self.turns += 1;
         let figure = response.usage.as_ref().map(tokens).or_else(|| response.meta.as_ref().and_then(quota));
-        match figure.filter(|tokens| tokens.sum() > 0) {
-            Some(tokens) => self.tokens = self.tokens.plus(tokens),
-            None => {
-                // At least what was in its context.
-                self.tokens.input = self.tokens.input.saturating_add(self.least);
-                self.missed = true;
-            }
+        if let Some(tokens) = figure.filter(|tokens| tokens.sum() > 0) {
+            self.tokens = self.tokens.plus(tokens);
+        } else {
+            // At least what was in its context.
+            self.tokens.input = self.tokens.input.saturating_add(self.least);
+            self.missed = true;
         }
         self.least = 0;
     }

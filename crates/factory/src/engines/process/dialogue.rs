@@ -112,6 +112,10 @@ pub(in crate::engines) async fn converse<T, F: Future<Output = T>>(
         said = tokio::time::timeout(patience, &mut talk).await.ok();
     }
     let was_done = end.is_none();
+    if was_done {
+        // Its standard input is closed: most agents put their session away now and go by themselves.
+        let _by_itself = tokio::time::timeout(request.watchdog.kill_grace.min(FAREWELL), child.wait()).await;
+    }
     let started = Started { child, tree, guard };
     let Wound { end, wiped } =
         wind_down(started, end.unwrap_or(End::Stopped), request.watchdog.kill_grace).await;

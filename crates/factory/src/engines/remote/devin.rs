@@ -77,7 +77,7 @@ impl Devin {
             if page.end_cursor.is_some() {
                 seen.cursor = page.end_cursor;
             }
-            if !page.has_next_page {
+            if !page.has_more {
                 break;
             }
         }
@@ -124,11 +124,11 @@ impl Api for Devin {
             }
             Version::Three => self.new_messages(id, seen).await?,
         };
-        let requests = session.pull_request.into_iter().chain(session.pull_requests);
+        let mut requests = session.pull_request.into_iter().chain(session.pull_requests);
         Ok(Session {
             state,
             messages,
-            pull_request: requests.filter_map(|request| request.url.or(request.pr_url)).next(),
+            pull_request: requests.find_map(|request| request.url.or(request.pr_url)),
             used: self.usage(session.acus_consumed),
         })
     }
@@ -244,8 +244,8 @@ struct Page<T> {
     items: Vec<T>,
     #[serde(default)]
     end_cursor: Option<String>,
-    #[serde(default)]
-    has_next_page: bool,
+    #[serde(default, rename = "has_next_page")]
+    has_more: bool,
 }
 
 /// It becomes part of a query.

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::config::{DevinConfig, RemoteConfig, UrlPrefix};
 use super::engine::{
     Answer, Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, Input,
-    Preflight, Question, Secret, Stream, Usage,
+    Preflight, Question, RemoteRepository, Secret, Stream, Usage,
 };
 use super::login::Login;
 use super::process::{HostEnvironment, RUN_MARKER, overrun};
@@ -179,17 +179,17 @@ fn instructions(request: &EngineRequest, reference: &str) -> String {
     let mut text = request.whole_prompt();
     if !request.repositories.is_empty() {
         text.push_str("\n\n---\n\nWhere to work:\n");
-        for repository in &request.repositories {
-            text.push_str(&format!("\n- repository {}\n  branch {}\n", repository.url, repository.branch));
-        }
+        let each = |repository: &RemoteRepository| {
+            ["\n- repository ", &repository.url, "\n  branch ", &repository.branch, "\n"].concat()
+        };
+        text.extend(request.repositories.iter().map(each));
         text.push_str(
             "\nThe branch is there already and holds the state to start from. Check it out, commit on it, and push to exactly \
              this branch, without force. Nothing is taken from anywhere else: make no branch of your own and open no pull \
              request. What is pushed when you end is verified and reviewed.\n",
         );
     }
-    text.push_str(&format!("\n\nReference: {reference}\n"));
-    text
+    text + "\n\nReference: " + reference + "\n"
 }
 
 /// `None` for a session that is over.
@@ -360,7 +360,8 @@ impl Watch<'_> {
         };
         let mut summary = self.summary.unwrap_or_default();
         if let Some(url) = self.pull_request {
-            summary = format!("{summary}\npull request: {url}").trim().to_owned();
+            let separator = if summary.is_empty() { "" } else { "\n" };
+            summary = format!("{summary}{separator}pull request: {url}");
         }
         let summary = Some(self.sink.redact(&summary)).filter(|text| !text.is_empty());
         // The service counts behind the work: a session that is at work and costs nothing is not counted yet.

@@ -41,7 +41,7 @@ fn config(world: &World, factory: &str, service: &Service) -> AgentConfig {
             let devin = &mut config.engines.devin;
             devin.organization = (dialect == Dialect::Devin3).then(|| "org-1".to_owned());
             devin.base_url = Some(service.url.clone());
-            devin.key_variable = KEY_VARIABLE.to_owned();
+            KEY_VARIABLE.clone_into(&mut devin.key_variable);
             devin.poll_interval_ms = 20;
             devin.usd_per_acu = Some(Usd::from_dollars(2));
             devin.repositories = all_folders();

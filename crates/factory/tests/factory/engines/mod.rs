@@ -1,5 +1,6 @@
 //! Engines from outside: real processes that behave badly, recorded event streams, and a small Devin.
 
+mod acp;
 mod argv;
 mod caps;
 mod devin;
