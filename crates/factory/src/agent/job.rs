@@ -340,7 +340,9 @@ impl JobRun<'_> {
                         match shown {
                             Some(shown) => {
                                 self.raw_events.line(&line);
-                                shown.iter().for_each(|line| self.log.line(line));
+                                for line in &shown {
+                                    self.log.line(line);
+                                }
                             }
                             None => self.log.line(&line),
                         }
@@ -360,7 +362,9 @@ impl JobRun<'_> {
                     }
                 }
             }
-            transcript.iter_mut().flat_map(Transcript::rest).for_each(|line| self.log.line(&line));
+            for line in transcript.iter_mut().flat_map(Transcript::rest) {
+                self.log.line(&line);
+            }
         };
         let (report, ()) = tokio::join!(run, listen);
         report

@@ -232,7 +232,7 @@ mod tests {
         for pause in [FIRST_PAUSE, FIRST_PAUSE * 2] {
             roster.refused("told", "401 Unauthorized");
             assert!(roster.find("told").is_none());
-            tokio::time::advance(pause - Duration::from_secs(1)).await;
+            tokio::time::advance(pause.saturating_sub(Duration::from_secs(1))).await;
             assert!(!roster.look(|_| true).await, "its preflight would pass, and proves nothing yet");
             tokio::time::advance(Duration::from_secs(1)).await;
             assert!(roster.look(|_| true).await);
