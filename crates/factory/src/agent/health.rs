@@ -173,7 +173,7 @@ fn write_something(base: &Path) -> io::Result<()> {
     for folder in [base.to_owned(), base.join("logs")] {
         std::fs::create_dir_all(&folder)?;
         let mut file = tempfile::Builder::new().prefix(".health-").tempfile_in(&folder)?;
-        file.write_all(&[0; 64 * 1024])?;
+        file.write_all(&[0; 4 * 1024])?;
         file.as_file().sync_data()?;
     }
     Ok(())

@@ -394,7 +394,9 @@ impl JobRun<'_> {
                         match shown {
                             Some(shown) => {
                                 self.raw_events.line(&line);
-                                shown.iter().for_each(|line| self.log.line(line));
+                                for line in &shown {
+                                    self.log.line(line);
+                                }
                             }
                             None => self.log.line(&line),
                         }
@@ -422,7 +424,9 @@ impl JobRun<'_> {
                     EngineEvent::Delivered { seq } => self.delivered(vec![seq]).await,
                 }
             }
-            transcript.iter_mut().flat_map(Transcript::rest).for_each(|line| self.log.line(&line));
+            for line in transcript.iter_mut().flat_map(Transcript::rest) {
+                self.log.line(&line);
+            }
         };
         let input = async {
             match talk {

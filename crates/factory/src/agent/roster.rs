@@ -247,7 +247,7 @@ mod tests {
             roster.refused("told", "401 Unauthorized");
             assert!(roster.find("told").is_none());
             assert!(matches!(roster.known().as_slice(), [(_, true)]), "it is known to be signed out");
-            tokio::time::advance(pause - Duration::from_secs(1)).await;
+            tokio::time::advance(pause.saturating_sub(Duration::from_secs(1))).await;
             assert!(!roster.look(|_| true).await, "its preflight would pass, and proves nothing yet");
             tokio::time::advance(Duration::from_secs(1)).await;
             assert!(roster.look(|_| true).await);

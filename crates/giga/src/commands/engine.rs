@@ -109,14 +109,17 @@ async fn play(engine: &dyn Engine, request: EngineRequest) -> EngineReport {
                     let shown = transcript.as_mut().filter(|_| stream == Stream::Stdout);
                     let shown =
                         shown.and_then(|transcript| transcript.line(&line)).unwrap_or_else(|| vec![line]);
-                    shown.iter().for_each(|line| say(&printable(line)));
+                    for line in &shown {
+                        say(&printable(line));
+                    }
                 }
                 EngineEvent::Note(note) => say(&printable(&note)),
                 _ => {}
             }
         }
-        let rest = transcript.iter_mut().flat_map(engines::Transcript::rest);
-        rest.for_each(|line| say(&printable(&line)));
+        for line in transcript.iter_mut().flat_map(engines::Transcript::rest) {
+            say(&printable(&line));
+        }
     };
     tokio::join!(run, listen).0
 }

@@ -243,11 +243,11 @@ fn tool(name: &str, arguments: &Value, shown: &mut Vec<String>) {
     match arguments {
         Value::Object(fields) => {
             for (key, value) in fields {
-                line += &format!(" {key}={}", cut(&one_line(value), ARGUMENT_CHARS));
+                line.extend([" ", key, "=", &cut(&one_line(value), ARGUMENT_CHARS)]);
             }
         }
         Value::Null => {}
-        other => line += &format!(" {}", cut(&one_line(other), ARGUMENT_CHARS)),
+        other => line.extend([" ", &cut(&one_line(other), ARGUMENT_CHARS)]),
     }
     shown.push(line);
 }

@@ -36,6 +36,9 @@ pub(super) enum Source {
     Ended,
 }
 
+/// Of everything that is read, in the order in which it came.
+pub(super) type LineChannel = (mpsc::Sender<(Source, Line)>, mpsc::Receiver<(Source, Line)>);
+
 pub(super) struct OutputReader {
     pub(super) tally: Tally,
     pub(super) sink: EventSink,
@@ -80,7 +83,7 @@ impl OutputReader {
         stderr: impl AsyncRead + Unpin + Send + 'static,
         last_output: watch::Sender<Instant>,
         give_up: CancellationToken,
-        (lines, mut incoming): (mpsc::Sender<(Source, Line)>, mpsc::Receiver<(Source, Line)>),
+        (lines, mut incoming): LineChannel,
         journal_may_end: CancellationToken,
     ) -> Self {
         let mut open_streams = 2;

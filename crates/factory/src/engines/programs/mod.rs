@@ -705,7 +705,7 @@ fn addresses(recipe: &dyn Recipe, host: &HostEnvironment) -> Vec<(String, u16)> 
     let by_variable = recipe.address_variables().iter().filter_map(|name| host.get(name)?.to_str());
     let by_variable = by_variable.map(str::to_owned);
     let urls = recipe.address_in_settings(host).into_iter().chain(by_variable);
-    urls.filter_map(|url| host_of(&url).map(|(name, port)| (name.to_owned(), port))).collect()
+    urls.filter_map(|url| host_of(&url)).collect()
 }
 
 fn failed(failure: EngineFailure) -> Run {

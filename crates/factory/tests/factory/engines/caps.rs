@@ -68,8 +68,8 @@ fn codex(until: usize) -> (Samples, String, PathBuf, String) {
     (samples, format!("emit {}", begin.display()), file, session)
 }
 
-fn usd(micros: i64) -> Option<Usd> {
-    Some(Usd::from_micros(micros))
+const fn usd(micros: i64) -> Usd {
+    Usd::from_micros(micros)
 }
 
 #[tokio::test]
@@ -77,11 +77,11 @@ async fn codex_is_stopped_at_its_cap_and_pays_what_it_used() {
     let (samples, begin, part, session) = codex(4);
     let ran = samples
         .bench("codex", &[begin, record(&part, &session), "hang".to_owned()])
-        .with(|request| request.budget.usd = usd(1_000_000))
+        .with(|request| request.budget.usd = Some(usd(1_000_000)))
         .run()
         .await;
     ran.failed(BudgetExceeded, false);
-    assert_eq!(ran.report.usage, Usage { tokens: 404_000, cost: usd(1_060_000) });
+    assert_eq!(ran.report.usage, Usage { tokens: 404_000, cost: Some(usd(1_060_000)) });
     assert!(ran.report.metered);
 }
 
@@ -91,7 +91,7 @@ async fn a_codex_run_that_is_stopped_by_others_pays_what_it_used() {
     let steps = [begin, record(&part, &session), "print up".to_owned(), "hang".to_owned()];
     let ran = samples.bench("codex", &steps).stop_at("up").await;
     assert_eq!(ran.report.outcome, EngineOutcome::Stopped);
-    assert_eq!(ran.report.usage, Usage { tokens: 202_000, cost: usd(530_000) });
+    assert_eq!(ran.report.usage, Usage { tokens: 202_000, cost: Some(usd(530_000)) });
     assert!(ran.report.metered);
 }
 
@@ -103,7 +103,7 @@ async fn success_is_no_way_past_a_cap() {
         let all = format!("emit {}", fixture("codex-multi"));
         samples
             .bench("codex", &[record(&part, &session), all])
-            .with(|request| request.budget.usd = usd(cap))
+            .with(|request| request.budget.usd = Some(usd(cap)))
             .run()
             .await
     };
