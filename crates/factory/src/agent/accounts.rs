@@ -226,7 +226,7 @@ mod tests {
         ]
     }
 
-    fn accounts(engines: &[Known], instance: &str) -> Accounts {
+    fn of(engines: &[Known], instance: &str) -> Accounts {
         let accounts = Accounts::new(instance);
         accounts.look_again(engines);
         accounts
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn an_account_is_left_alone_until_its_provider_lets_it_in_again() {
         let engines = engines();
-        let accounts = accounts(&engines, "i-1");
+        let accounts = of(&engines, "i-1");
         accounts.failed("claude", &out(Some(600)), NOW);
         let taken = |at| {
             let here = accounts.here(&engines, at);
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn without_a_time_it_waits_longer_each_time_and_a_success_forgets_that() {
         let engines = engines();
-        let accounts = accounts(&engines, "i-1");
+        let accounts = of(&engines, "i-1");
         let wait = || {
             accounts.failed("claude", &out(None), NOW);
             accounts.reports(&engines, NOW)[0].opens_in_ms.unwrap() / 60_000
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn one_that_was_refused_is_signed_out_whatever_its_quota() {
         let mut engines = engines();
-        let accounts = accounts(&engines, "i-1");
+        let accounts = of(&engines, "i-1");
         accounts.failed("claude", &out(Some(600)), NOW);
         engines[1].1 = true;
         assert_eq!(accounts.here(&engines, NOW)[1].access, Access::SignedOut);
@@ -289,20 +289,20 @@ mod tests {
     #[test]
     fn another_login_is_another_account() {
         let mut engines = engines();
-        let accounts = accounts(&engines, "i-1");
+        let accounts = of(&engines, "i-1");
         accounts.failed("claude", &out(Some(600)), NOW);
         let other = AccountId::fingerprint("anthropic", b"another");
         engines[1].0 = Arc::new(Named("claude", Login::Known(other.clone())));
         let report = &accounts.reports(&engines, NOW)[0];
         assert_eq!((report.account.as_str(), report.state), (other.as_str(), AccountState::Open));
-        let unnamed = |instance| accounts(&engines, instance).reports(&engines, NOW)[1].account.clone();
+        let unnamed = |instance| of(&engines, instance).reports(&engines, NOW)[1].account.clone();
         assert_ne!(unnamed("i-1"), unnamed("i-2"), "nobody knows whether they are the same");
     }
 
     #[test]
     fn windows_are_told_in_steps_and_forgotten_when_they_are_over() {
         let engines = engines();
-        let accounts = accounts(&engines, "i-1");
+        let accounts = of(&engines, "i-1");
         let window = |percent, resets_at| QuotaWindow {
             name: "five_hour".to_owned(),
             used_percent: Some(percent),

@@ -58,7 +58,7 @@ use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::engines::{self, Engine, Secret, ToolServer, Watchdog};
+use crate::engines::{self, Secret, ToolServer, Watchdog};
 use crate::sandbox::{Sandbox, SandboxMode};
 use crate::workspace::Workspace;
 

@@ -95,6 +95,7 @@ mod tests {
             epoch: 1,
             lease: Duration::from_secs(1),
             renew_now: Arc::new(Notify::new()),
+            input: Arc::new(Notify::new()),
         };
         let events = RawEvents::new(folder.path(), &held);
         assert_eq!(events.take(), None);

@@ -200,6 +200,7 @@ mod tests {
     fn a_session_outlives_a_crash() {
         let session = |id: &str, micros, tokens| SessionNote {
             id: id.to_owned(),
+            engine: Some("codex".to_owned()),
             usd: Usd::from_micros(micros),
             tokens,
         };
@@ -208,16 +209,19 @@ mod tests {
         let known = Checkpoint {
             wip_ref: Some("giga/wip/j".to_owned()),
             session_id: Some("s-1".to_owned()),
+            session_engine: Some("claude".to_owned()),
             session_spend: spend(50, 5),
             ..Checkpoint::default()
         };
         let saved = Checkpoint { commit: Some("c".to_owned()), ..Checkpoint::default() };
         let after = with_session(Some(saved.clone()), Some(&known), Some(&noted)).unwrap();
         assert_eq!((after.session_id.as_deref(), after.session_spend), (Some("s-2"), spend(70, 7)));
+        assert_eq!(after.session_engine.as_deref(), Some("codex"));
         assert_eq!(after.commit.as_deref(), Some("c"));
         // Its engine had not begun: the session of the run before is still the one to resume.
         let after = with_session(Some(saved), Some(&known), Some(&SpendNote::default())).unwrap();
         assert_eq!((after.session_id.as_deref(), after.session_spend), (Some("s-1"), spend(50, 5)));
+        assert_eq!(after.session_engine.as_deref(), Some("claude"));
         // Nothing new was done, but there is a session.
         let after = with_session(None, Some(&known), Some(&noted)).unwrap();
         assert_eq!(after.session_id.as_deref(), Some("s-2"));

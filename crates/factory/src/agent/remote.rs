@@ -36,7 +36,7 @@ pub(super) fn check_reach(engine: &dyn Engine, repos: &[(String, RepoSource)]) -
         let detail =
             format!("{engine} works on other machines and cannot reach the repository {name}: {why}");
         let reason = FailReason::CapabilityMismatch;
-        return Err(RunFailure { reason, detail, retryable: false });
+        return Err(RunFailure { retryable: false, ..RunFailure::new(reason, detail) });
     }
     Ok(())
 }

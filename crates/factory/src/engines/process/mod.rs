@@ -70,7 +70,6 @@ pub(super) struct Run {
     pub(super) session_is_unknown: bool,
 }
 
-#[derive(Debug)]
 /// What is left when nothing runs any more.
 struct Wound {
     end: End,
