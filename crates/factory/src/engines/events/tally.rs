@@ -14,6 +14,9 @@ use super::super::engine::{EngineEvent, EngineFailure, Usage};
 use super::super::prices::{PriceTable, Tokens};
 use super::{LineEvent, classify, is_account_refusal, names_an_unknown_session};
 
+/// An engine may cut a conversation that is too long down and go on. One that does so again and again never gets anywhere.
+const MOST_TOO_LONG: u32 = 3;
+
 /// How the process went.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Exit {
@@ -41,6 +44,8 @@ pub(in super::super) struct Tally {
     error: Option<EngineFailure>,
     resets_at: Option<u64>,
     hopeless: Option<EngineFailure>,
+    /// How often the conversation was too long.
+    too_long: u32,
     ended: Option<Result<(), EngineFailure>>,
     priced_by_guess: bool,
 }
@@ -68,6 +73,7 @@ impl Tally {
             error: None,
             resets_at: None,
             hopeless: None,
+            too_long: 0,
             ended: None,
             priced_by_guess: false,
         }
@@ -184,7 +190,17 @@ impl Tally {
             LineEvent::Error(failure) => self.error = Some(failure),
             LineEvent::Hopeless(failure) => self.hopeless = Some(failure),
             LineEvent::ResetsAt(seconds) => self.resets_at = Some(seconds),
-            LineEvent::Ended(how) => self.ended = Some(how),
+            LineEvent::Ended(how) => {
+                if let Err(failure) = &how
+                    && failure.reason == FailReason::ContextTooLong
+                {
+                    self.too_long += 1;
+                    if self.too_long == MOST_TOO_LONG {
+                        self.hopeless = Some(failure.clone());
+                    }
+                }
+                self.ended = Some(how);
+            }
             LineEvent::Idle => {
                 self.ended.get_or_insert(Ok(()));
             }
