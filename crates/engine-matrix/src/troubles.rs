@@ -102,8 +102,9 @@ pub(crate) async fn silence(bench: &Bench) -> Result<()> {
 pub(crate) async fn endless(bench: &Bench) -> Result<()> {
     let trial = bench.trial(with(TroubleKind::Endless, u32::MAX)).await?;
     let mut request = trial.request();
-    request.watchdog.idle = Duration::from_secs(6);
-    request.budget.wall_ms = Some(12_000);
+    // Longer than an engine takes to start on a busy machine.
+    request.watchdog.idle = Duration::from_secs(15);
+    request.budget.wall_ms = Some(15_000);
     let ran = trial.run(bench, request).await?;
     ensure!(!ran.turns().is_empty(), "the model was never asked");
     match &ran.report.outcome {

@@ -17,6 +17,9 @@ use super::{LineEvent, classify, is_account_refusal, names_an_unknown_session};
 /// Of a model that ended its turn without a word or an act.
 const DECLINED: &str = "the model ended its turn without saying or doing anything";
 
+/// An engine may cut a conversation that is too long down and go on. One that does so again and again never gets anywhere.
+const MOST_TOO_LONG: u32 = 3;
+
 /// How the process went.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Exit {
@@ -55,6 +58,8 @@ pub(in super::super) struct Tally {
     resets_at: Option<u64>,
     error: Option<EngineFailure>,
     hopeless: Option<EngineFailure>,
+    /// How often the conversation was too long.
+    too_long: u32,
     ended: Option<Result<(), EngineFailure>>,
     spoiled: Option<EngineFailure>,
     priced_by_guess: bool,
@@ -89,6 +94,7 @@ impl Tally {
             resets_at: None,
             error: None,
             hopeless: None,
+            too_long: 0,
             ended: None,
             spoiled: None,
             priced_by_guess: false,
@@ -243,7 +249,17 @@ impl Tally {
             LineEvent::Note(note) => changes.push(EngineEvent::Note(note)),
             LineEvent::Error(failure) => self.error = Some(failure),
             LineEvent::Hopeless(failure) => self.hopeless = Some(failure),
-            LineEvent::Ended(how) => self.ended = Some(how),
+            LineEvent::Ended(how) => {
+                if let Err(failure) = &how
+                    && failure.reason == FailReason::ContextTooLong
+                {
+                    self.too_long += 1;
+                    if self.too_long == MOST_TOO_LONG {
+                        self.hopeless = Some(failure.clone());
+                    }
+                }
+                self.ended = Some(how);
+            }
             LineEvent::Spoiled(failure) => self.spoiled = Some(failure),
             LineEvent::Completed => {
                 let declined = || EngineFailure::lasting(FailReason::Refused, DECLINED);

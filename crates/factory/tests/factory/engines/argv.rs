@@ -170,9 +170,10 @@ async fn codex() {
 
 #[tokio::test]
 async fn opencode() {
-    assert_eq!(argv("opencode", |bench| bench).await, ["run", "--format", "json"]);
+    let fixed = ["run", "--format", "json", "--print-logs", "--log-level", "ERROR"];
+    assert_eq!(argv("opencode", |bench| bench).await, [&fixed[..], &["--title", "giga"]].concat());
     let again = argv("opencode", |bench| configured(resumed(bench))).await;
-    assert_eq!(again, ["run", "--format", "json", "-s", "ses-1", "-m", "big", "--extra"]);
+    assert_eq!(again, [&fixed[..], &["-s", "ses-1", "-m", "big", "--extra"]].concat());
 }
 
 #[tokio::test]

@@ -22,6 +22,24 @@ fn usage(tokens: u64, micros: i64) -> Usage {
     Usage { tokens, cost: Some(Usd::from_micros(micros)) }
 }
 
+/// What the real programs printed in runs of the matrix (`cargo xtask engines matrix --record`).
+#[tokio::test]
+async fn recorded_runs_of_the_real_programs() {
+    for program in Program::ALL {
+        let engine = program.as_str();
+        let ran = run(engine, &format!("real-{engine}-edit"), "").await;
+        ran.succeeded();
+        // Two turns of 1,000 and 50 each.
+        assert_eq!(ran.report.usage.tokens, 2_100, "{engine}");
+        assert!(ran.report.metered && ran.report.session_id.is_some(), "{engine}: {:?}", ran.report);
+        assert!(ran.report.summary.as_deref().unwrap().ends_with("Done."), "{engine}: {:?}", ran.report);
+        let ran = run(engine, &format!("real-{engine}-signed-out"), "exit 1").await;
+        ran.failed(SignedOut, true);
+        assert!(ran.report.metered, "{engine}: nothing was used");
+        assert_eq!(ran.report.usage.tokens, 0, "{engine}");
+    }
+}
+
 #[tokio::test]
 async fn claude_succeeds() {
     let ran = run("claude", "claude-success", "").await;
