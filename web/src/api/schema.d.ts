@@ -2512,6 +2512,8 @@ export interface components {
             /** @description Seen within its heartbeat deadline. */
             live: boolean;
             health: components["schemas"]["Health"];
+            /** @description Why it is degraded or down, in its own words. */
+            healthReason?: string | null;
             /** @description What it may be given: advertised, cut to its token's scope. */
             capabilities: string[];
             /** @description What it reported. */
@@ -2591,7 +2593,7 @@ export interface components {
          * @description Why a run or a job failed. A holder may name those up to `infrastructure`; the others are the coordinator's.
          * @enum {string}
          */
-        FailReason: "verify_failed" | "budget_exceeded" | "timeout" | "crash" | "capability_mismatch" | "no_engine" | "secret" | "infrastructure" | "lease_expired" | "rejected" | "dependency_failed" | "child_failed" | "merge_conflict" | "merge_checks_failed" | "merge_refused" | "request_closed";
+        FailReason: "verify_failed" | "budget_exceeded" | "timeout" | "crash" | "capability_mismatch" | "no_engine" | "signed_out" | "out_of_quota" | "refused" | "context_too_long" | "secret" | "infrastructure" | "lease_expired" | "rejected" | "dependency_failed" | "child_failed" | "merge_conflict" | "merge_checks_failed" | "merge_refused" | "request_closed";
         FailRequest: {
             jobId: string;
             /** Format: int64 */
@@ -2601,6 +2603,8 @@ export interface components {
             detail?: string | null;
             checkpoint?: components["schemas"]["Checkpoint"] | null;
             spend?: components["schemas"]["Spend"] | null;
+            /** @description The engine did not say what it used: `spend` is what the run may have cost at most. */
+            spendAssumed?: boolean;
         };
         Failure: {
             reason: components["schemas"]["FailReason"];
@@ -2654,6 +2658,8 @@ export interface components {
             /** Format: double */
             load?: number;
             health?: components["schemas"]["Health"];
+            /** @description Why it is degraded or down: what it is short of, what keeps failing. */
+            healthReason?: string | null;
             /** @description It can clone what it lacks. */
             canClone?: boolean;
             /** @description What it may clone: prefixes of URLs, as scheme, host and path. Empty with `canClone`: anything. */
@@ -3276,6 +3282,8 @@ export interface components {
             leaseEpoch: number;
             checkpoint?: components["schemas"]["Checkpoint"] | null;
             spend?: components["schemas"]["Spend"] | null;
+            /** @description The engine did not say what it used: `spend` is what the run may have cost at most. */
+            spendAssumed?: boolean;
         };
         Remedy: {
             message: string;
@@ -3460,6 +3468,8 @@ export interface components {
             tokens?: number | null;
             /** Format: double */
             costUsd?: number | null;
+            /** @description Nobody measured `costUsd`: the engine did not say what it used, and all that was reserved counts as spent. */
+            costAssumed?: boolean;
             /** Format: int32 */
             filesChanged?: number | null;
             /** Format: int32 */
