@@ -89,7 +89,7 @@ fn every_end_that_the_holder_tells_of_is_charged_as_measured() {
 #[test]
 fn what_the_holder_assumes_is_charged_as_assumed() {
     let job = capped(Stage::Building);
-    let assumed_in = |after: &giga_domain::transition::Transition| match after.run.last() {
+    let assumed_in = |after: &Transition| match after.run.last() {
         Some(RunChange::Close { report, .. }) => report.cost_assumed,
         other => panic!("not closed: {other:?}"),
     };
