@@ -19,10 +19,10 @@ events = "claude"
 #[test]
 fn an_engine_is_tried_out_without_a_coordinator() {
     let home = Home::new();
-    home.write("operator.toml", SETTINGS);
+    home.write(".config/gigafactory/giga.toml", SETTINGS);
     let try_out = |args: &[&str]| {
         let mut command = giga(home.path());
-        command.args(["--config", "operator.toml", "engine", "try"]).args(args);
+        command.args(["engine", "try"]).args(args);
         run(&mut command)
     };
     let good = try_out(&["good", "-o", "json"]);
@@ -43,7 +43,7 @@ fn an_engine_is_tried_out_without_a_coordinator() {
 
     let unknown = try_out(&["nobody"]);
     assert!(unknown.err.contains("there is no engine `nobody`; there are shell, claude"), "{unknown:#?}");
-    let data = home.path().join(".local/share/giga");
+    let data = home.path().join(".local/share/gigafactory");
     let left = std::fs::read_dir(data).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("try-")).collect();
     assert!(left.is_empty(), "{left:?}");

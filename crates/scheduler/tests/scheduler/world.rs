@@ -290,6 +290,7 @@ fn any_factory() -> impl Strategy<Value = FactoryView> {
         id: factory_id("unnamed"),
         state: if draining { FactoryState::Draining } else { FactoryState::Active },
         health,
+        health_reason: None,
         live,
         asks: false,
         capabilities: with_any_engine(

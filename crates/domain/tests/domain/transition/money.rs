@@ -87,6 +87,28 @@ fn every_end_that_the_holder_tells_of_is_charged_as_measured() {
 }
 
 #[test]
+fn what_the_holder_assumes_is_charged_as_assumed() {
+    let job = capped(Stage::Building);
+    let assumed_in = |after: &Transition| match after.run.last() {
+        Some(RunChange::Close { report, .. }) => report.cost_assumed,
+        other => panic!("not closed: {other:?}"),
+    };
+    for end in [fail(true), fail(false), HolderAction::Release { checkpoint: None }] {
+        let after = after_actions(&job, vec![spend(450), HolderAction::Assumed, end.clone()]);
+        assert_eq!(usd(after.charge), Some((450, ChargeHow::Assumed)), "{end:?}");
+        assert!(assumed_in(&after), "the run says so: {end:?}");
+        let measured = after_actions(&job, vec![spend(450), end.clone()]);
+        assert!(!assumed_in(&measured), "{end:?}");
+    }
+    let cost = Some(Usd::from_micros(450));
+    let report = RunReport { cost, cost_assumed: true, ..RunReport::default() };
+    let after = after_actions(&job, vec![HolderAction::Report(report)]);
+    assert_eq!(usd(after.charge), Some((450, ChargeHow::Assumed)));
+    let nothing = after_actions(&job, vec![HolderAction::Assumed, fail(false)]);
+    assert_eq!(usd(nothing.charge), Some((0, ChargeHow::Measured)), "nothing is nothing");
+}
+
+#[test]
 fn the_report_and_what_was_told_before_count_once() {
     let job = after_actions(&capped(Stage::Building), vec![spend(300)]).job;
     let with = |micros: Option<i64>, tokens: Option<u64>| {
