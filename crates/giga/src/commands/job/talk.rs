@@ -63,7 +63,7 @@ pub(super) async fn questions(job: Option<&str>, context: &Context) -> Done {
     let shown = json!({"questions": talk.json["questions"], "messages": talk.json["messages"]});
     context
         .output
-        .list(&shown, ("/questions", "/number"), "it asked nothing", || text_of(&talk.value, context))?;
+        .list(&shown, ("/questions", "/text"), "it asked nothing", || text_of(&talk.value, context))?;
     let open = talk.value.questions.iter().find(|question| question.state == QuestionState::Open);
     if let Some(open) = open {
         say(&format!("answer with: giga job answer {id} {}", wanted(open)));
