@@ -102,7 +102,11 @@ impl Accounts {
     pub(super) fn failed(&self, engine: &str, failure: &EngineFailure, now: Timestamp) {
         let mut accounts = self.accounts.lock();
         let Some(account) = accounts.get_mut(engine) else { return };
+        // Runs that were under way when it closed say nothing new, but for a later time.
+        let was_open = account.access(now) == Access::Open;
         match failure.reason {
+            FailReason::OutOfQuota if !was_open && failure.resets_in.is_none() => return,
+            FailReason::SignedOut if !was_open => return,
             FailReason::OutOfQuota => {
                 let wait =
                     failure.resets_in.unwrap_or_else(|| doubled(FIRST_WAIT, account.strikes, LONGEST_WAIT));
@@ -118,11 +122,16 @@ impl Accounts {
             }
             _ => return,
         }
-        account.strikes = account.strikes.saturating_add(1);
+        if was_open {
+            account.strikes = account.strikes.saturating_add(1);
+        }
     }
 
-    pub(super) fn succeeded(&self, engine: &str) {
-        if let Some(account) = self.accounts.lock().get_mut(engine) {
+    /// A run succeeded. One that was under way when its account closed does not open it.
+    pub(super) fn succeeded(&self, engine: &str, now: Timestamp) {
+        let mut accounts = self.accounts.lock();
+        if let Some(account) = accounts.get_mut(engine).filter(|account| account.access(now) == Access::Open)
+        {
             account.strikes = 0;
             account.access = Access::Open;
         }
@@ -328,14 +337,22 @@ mod tests {
     fn without_a_time_it_waits_longer_each_time_and_a_success_forgets_that() {
         let engines = engines();
         let accounts = Accounts::new(&engines, "i-1");
-        let wait = || {
-            accounts.failed("claude", &out(None), NOW);
-            accounts.reports(&engines, NOW)[0].opens_in_ms.unwrap() / 60_000
+        // A day later each time, when it is open again.
+        let wait = |day: u64| {
+            let now = after(day * 86_400);
+            accounts.failed("claude", &out(None), now);
+            accounts.failed("claude", &out(None), now);
+            accounts.reports(&engines, now)[0].opens_in_ms.unwrap() / 60_000
         };
-        assert_eq!([wait(), wait(), wait(), wait(), wait(), wait()], [5, 10, 20, 40, 60, 60]);
-        accounts.succeeded("claude");
-        assert_eq!(accounts.reports(&engines, NOW)[0].state, AccountState::Open);
-        assert_eq!(wait(), 5);
+        assert_eq!(
+            [0, 1, 2, 3, 4, 5].map(wait),
+            [5, 10, 20, 40, 60, 60],
+            "two runs that fail together count once"
+        );
+        accounts.succeeded("claude", after(5 * 86_400));
+        assert_eq!(accounts.reports(&engines, after(5 * 86_400))[0].state, AccountState::OutOfQuota);
+        accounts.succeeded("claude", after(6 * 86_400));
+        assert_eq!(wait(6), 5);
     }
 
     #[test]

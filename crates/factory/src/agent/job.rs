@@ -232,7 +232,7 @@ impl JobRun<'_> {
                 }
                 return Ending::Failed(failure.into());
             }
-            EngineOutcome::Succeeded => self.shared.accounts.succeeded(work.engine.name()),
+            EngineOutcome::Succeeded => self.shared.accounts.succeeded(work.engine.name(), accounts::now()),
         }
         let mut checks = Vec::new();
         for command in &work.verify {
