@@ -116,12 +116,11 @@ fn inherit_engine(own: &EngineChoice, child: &mut Manifest) -> Result<(), AsksTo
     let too_much = |message: String| Err(AsksTooMuch::new("engine", message));
     if own.is_any() {
         // Any engine is any that reads prompts.
-        return match child.engine.has(SHELL) {
-            true => too_much(
-                "cannot be shell: the job that it comes from has an engine that reads prompts".to_owned(),
-            ),
-            false => Ok(()),
-        };
+        if child.engine.has(SHELL) {
+            let message = "cannot be shell: the job that it comes from has an engine that reads prompts";
+            return too_much(message.to_owned());
+        }
+        return Ok(());
     }
     if child.engine.is_any() {
         child.engine = own.clone();

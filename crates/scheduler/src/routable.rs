@@ -170,7 +170,7 @@ pub(crate) fn lacked(job: &JobView, factory: &FactoryView) -> Vec<String> {
     let wanted = |closed: &&ClosedEngine| job.engine.has(&closed.engine);
     let signed_out = factory.closed.iter().filter(|closed| closed.access == Access::SignedOut).find(wanted);
     if let (Some(closed), Some(last)) = (signed_out, words.last_mut()) {
-        last.push_str(&format!(" ({} is signed out there)", closed.engine));
+        *last = format!("{last} ({} is signed out there)", closed.engine);
     }
     words
 }

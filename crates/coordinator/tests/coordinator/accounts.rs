@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use giga_coordinator::Sight;
-use giga_domain::factory::Advertised;
+use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::{
     Account, AccountId, AccountState, AlertKind, CapabilitySet, Delivery, FactoryId, FailReason, Failure,
     HolderAction, Stage, Timestamp,
@@ -42,7 +42,7 @@ fn says(accounts: &[Account], delivery: Delivery) -> Advertised {
 
 async fn joined(fleet: &Fleet, id: &str, accounts: &[Account]) -> FactoryId {
     let id = factory_id(id);
-    fleet.coordinator.enroll(id.clone(), Default::default(), operator()).await.unwrap();
+    fleet.coordinator.enroll(id.clone(), FactoryScope::default(), operator()).await.unwrap();
     fleet.coordinator.heartbeat(id.clone(), says(accounts, Delivery::Poll)).await.unwrap();
     id
 }

@@ -91,15 +91,24 @@ impl Accounts {
         if failure.reason != FailReason::OutOfQuota {
             return;
         }
+        // Runs that were under way when it closed say nothing new, but for a later time.
+        let was_open = account.is_open(now);
+        if !was_open && failure.resets_in.is_none() {
+            return;
+        }
         let wait = failure.resets_in.unwrap_or_else(|| doubled(FIRST_WAIT, account.strikes, LONGEST_WAIT));
         let until = now.plus(wait.max(SHORTEST_WAIT));
         tracing::warn!(engine, %until, "the account is out of quota");
         account.closed_until = Some(until);
-        account.strikes = account.strikes.saturating_add(1);
+        if was_open {
+            account.strikes = account.strikes.saturating_add(1);
+        }
     }
 
-    pub(super) fn succeeded(&self, engine: &str) {
-        if let Some(account) = self.accounts.lock().get_mut(engine) {
+    /// A run succeeded. One that was under way when its account closed does not open it.
+    pub(super) fn succeeded(&self, engine: &str, now: Timestamp) {
+        let mut accounts = self.accounts.lock();
+        if let Some(account) = accounts.get_mut(engine).filter(|account| account.is_open(now)) {
             account.strikes = 0;
             account.closed_until = None;
         }
@@ -132,6 +141,10 @@ impl Accounts {
 impl Account {
     fn new(id: AccountId) -> Self {
         Self { id, closed_until: None, strikes: 0, windows: Vec::new() }
+    }
+
+    fn is_open(&self, now: Timestamp) -> bool {
+        self.closed_until.is_none_or(|until| until <= now)
     }
 
     fn access(&self, refused: bool, now: Timestamp) -> Access {
@@ -265,14 +278,22 @@ mod tests {
     fn without_a_time_it_waits_longer_each_time_and_a_success_forgets_that() {
         let engines = engines();
         let accounts = of(&engines, "i-1");
-        let wait = || {
-            accounts.failed("claude", &out(None), NOW);
-            accounts.reports(&engines, NOW)[0].opens_in_ms.unwrap() / 60_000
+        // A day later each time, when it is open again.
+        let wait = |day: u64| {
+            let now = after(day * 86_400);
+            accounts.failed("claude", &out(None), now);
+            accounts.failed("claude", &out(None), now);
+            accounts.reports(&engines, now)[0].opens_in_ms.unwrap() / 60_000
         };
-        assert_eq!([wait(), wait(), wait(), wait(), wait(), wait()], [5, 10, 20, 40, 60, 60]);
-        accounts.succeeded("claude");
-        assert_eq!(accounts.reports(&engines, NOW)[0].state, AccountState::Open);
-        assert_eq!(wait(), 5);
+        assert_eq!(
+            [0, 1, 2, 3, 4, 5].map(wait),
+            [5, 10, 20, 40, 60, 60],
+            "two runs that fail together count once"
+        );
+        accounts.succeeded("claude", after(5 * 86_400));
+        assert_eq!(accounts.reports(&engines, after(5 * 86_400))[0].state, AccountState::OutOfQuota);
+        accounts.succeeded("claude", after(6 * 86_400));
+        assert_eq!(wait(6), 5);
     }
 
     #[test]

@@ -279,7 +279,7 @@ impl JobRun<'_> {
                 }
                 return Ending::Failed(failure.into());
             }
-            EngineOutcome::Succeeded => self.shared.accounts.succeeded(work.engine.name()),
+            EngineOutcome::Succeeded => self.shared.accounts.succeeded(work.engine.name(), accounts::now()),
         }
         if let (Place::Repo(folder), false) = (place, work.verify.is_empty())
             && let Err(error) = folder.engine_is_done().await
