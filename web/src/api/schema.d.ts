@@ -704,6 +704,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/fleet/jobs/{id}/answer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer a question of the job; the answer reaches a running engine at once, and brings a parked job back
+         * @description Needs the role submitter or higher. A job of another product is answered like one that does not exist.
+         */
+        post: operations["answerQuestion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/fleet/jobs/{id}/artifacts": {
         parameters: {
             query?: never;
@@ -748,6 +768,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/fleet/jobs/{id}/conversation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the job asked, and what people answered and said; its holder reads here what its engine is to be given
+         * @description Needs the role viewer or higher, or the token of a factory. What runs inside a job may call it about that job, with its job token. A job of another product is answered like one that does not exist.
+         */
+        get: operations["getConversation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/jobs/{id}/conversation/delivered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The engine was given these answers and messages: they are not given to it again
+         * @description Needs the token of the factory itself. What runs inside a job may call it about that job, with its job token.
+         */
+        post: operations["markDelivered"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/fleet/jobs/{id}/dag": {
         parameters: {
             query?: never;
@@ -777,7 +837,7 @@ export interface paths {
         };
         /**
          * The job's history; `seq` runs from 1 without gaps
-         * @description Needs the role viewer or higher. A job of another product is answered like one that does not exist.
+         * @description Needs the role viewer or higher. What runs inside a job may call it about that job, with its job token. A job of another product is answered like one that does not exist.
          */
         get: operations["listJobEvents"];
         put?: never;
@@ -877,7 +937,7 @@ export interface paths {
         };
         /**
          * A piece of the log of a run, the newest one if none is named
-         * @description Needs the role viewer or higher. A job of another product is answered like one that does not exist.
+         * @description Needs the role viewer or higher. What runs inside a job may call it about that job, with its job token. A job of another product is answered like one that does not exist.
          */
         get: operations["readLog"];
         put?: never;
@@ -886,6 +946,46 @@ export interface paths {
          * @description Needs the token of the factory itself.
          */
         post: operations["appendLog"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/jobs/{id}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Say something to the job's engine, which gets it at its next turn, at the latest when it runs next
+         * @description Needs the role submitter or higher. A job of another product is answered like one that does not exist.
+         */
+        post: operations["sayToJob"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/jobs/{id}/questions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The holder, or what runs inside the job, asks people something; at most 5 questions are open at once
+         * @description Needs the token of the factory itself. What runs inside a job may call it about that job, with its job token.
+         */
+        post: operations["askPeople"];
         delete?: never;
         options?: never;
         head?: never;
@@ -961,7 +1061,7 @@ export interface paths {
         };
         /**
          * Every attempt at the job
-         * @description Needs the role viewer or higher. A job of another product is answered like one that does not exist.
+         * @description Needs the role viewer or higher. What runs inside a job may call it about that job, with its job token. A job of another product is answered like one that does not exist.
          */
         get: operations["listRuns"];
         put?: never;
@@ -1916,6 +2016,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The API as tools of the Model Context Protocol (streamable HTTP, without sessions); every tool is a call of this API with the same token
+         * @description Needs the role viewer or higher.
+         */
+        post: operations["mcp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/metrics": {
         parameters: {
             query?: never;
@@ -2004,10 +2124,18 @@ export interface components {
             since?: string | null;
         };
         /** @enum {string} */
-        AlertCode: "dead_letters" | "budget_exhausted" | "factory_down" | "merge_conflict" | "effects_given_up" | "no_eligible_factory" | "starvation" | "stale_factory" | "budget_near" | "budget_paused" | "effects_waiting";
+        AlertCode: "dead_letters" | "budget_exhausted" | "factory_down" | "merge_conflict" | "effects_given_up" | "needs_input" | "no_eligible_factory" | "starvation" | "stale_factory" | "budget_near" | "budget_paused" | "effects_waiting";
         /** @description Worst first. */
         AlertList: {
             alerts: components["schemas"]["Alert"][];
+        };
+        AnswerRequest: {
+            /**
+             * Format: int32
+             * @description Left out: the only open one.
+             */
+            question?: number | null;
+            answer: string;
         };
         AppendLogAnswer: {
             /**
@@ -2043,6 +2171,18 @@ export interface components {
         ArtifactList: {
             /** @description Of all runs, by epoch and name. */
             artifacts: components["schemas"]["Artifact"][];
+        };
+        AskRequest: {
+            /** Format: int64 */
+            leaseEpoch: number;
+            text: string;
+            kind?: components["schemas"]["QuestionKind"];
+            options?: string[];
+            default?: string | null;
+            /** @description The same key is the same question, in every run of the job; without one, the same text and options are. */
+            key?: string | null;
+            /** @description Such as 30m, where that is shorter than the job's own. */
+            deadline?: string | null;
         };
         /** @description One thing that somebody did. */
         AuditEntry: {
@@ -2112,7 +2252,7 @@ export interface components {
          * @description What stands in a job's way. Up to `unfit` they are the filters that a factory is held to.
          * @enum {string}
          */
-        BlockerCode: "draining" | "stale" | "down" | "product" | "capabilities" | "repo" | "seats" | "not_ready" | "paused" | "budget" | "concurrency" | "offered" | "excluded" | "unfit" | "no_factories" | "order" | "preemption" | "dependency" | "child" | "review" | "ship" | "merge" | "failed";
+        BlockerCode: "draining" | "stale" | "down" | "product" | "capabilities" | "repo" | "seats" | "not_ready" | "paused" | "budget" | "concurrency" | "offered" | "excluded" | "unfit" | "no_factories" | "order" | "preemption" | "dependency" | "child" | "question" | "review" | "ship" | "merge" | "failed";
         Budget: {
             productId: string;
             /**
@@ -2281,6 +2421,18 @@ export interface components {
              */
             max?: number | null;
         };
+        /** @description What is open or was not delivered is all here; of the rest the newest 20 of each. The history of the job has the others. */
+        Conversation: {
+            /** @description Oldest first. */
+            questions: components["schemas"]["Question"][];
+            /** @description Oldest first. */
+            messages: components["schemas"]["Message"][];
+            /**
+             * Format: int64
+             * @description The place of the newest answer or message: `after` of the next call.
+             */
+            lastSeq: number;
+        };
         CorrectBudgetRequest: {
             /**
              * Format: double
@@ -2344,6 +2496,18 @@ export interface components {
                 [key: string]: number;
             };
         };
+        /** @description Which run was given it, and when. */
+        Delivered: {
+            at: string;
+            /** Format: int64 */
+            leaseEpoch: number;
+        };
+        DeliveredRequest: {
+            /** Format: int64 */
+            leaseEpoch: number;
+            /** @description Places of answers and messages; at most 100. */
+            seqs: number[];
+        };
         /**
          * @description How jobs reach a factory.
          * @enum {string}
@@ -2373,10 +2537,10 @@ export interface components {
         };
         /**
          * @description What a factory has to do: `cancel` stops the run, `preempt` saves a checkpoint and releases the job, `drain`
-         *     takes no new jobs.
+         *     takes no new jobs, `input` reads what people said, `park` is as `preempt`: a question has been open for too long.
          * @enum {string}
          */
-        Directive: "cancel" | "preempt" | "drain";
+        Directive: "cancel" | "preempt" | "drain" | "input" | "park";
         Divergence: {
             jobId: string;
             productId?: string | null;
@@ -2498,7 +2662,7 @@ export interface components {
          * @description See `docs/events.md`; also the SSE event's name.
          * @enum {string}
          */
-        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.released" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.children_retried" | "job.shipping" | "job.shipped" | "job.merge_started" | "job.merge_checked" | "job.merged" | "job.merge_sent_back" | "job.merge_conflict" | "job.merge_failed" | "job.merge_proposed" | "job.request_opened" | "job.request_comment" | "job.request_checks" | "job.request_closed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "token.issued" | "token.renewed" | "token.revoked" | "token.signed_in" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "secret.set" | "secret.removed" | "secret.rekeyed" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed" | "key.rotated";
+        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.released" | "job.parked" | "job.question_asked" | "job.question_answered" | "job.question_expired" | "job.message_sent" | "job.message_delivered" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.children_retried" | "job.shipping" | "job.shipped" | "job.merge_started" | "job.merge_checked" | "job.merged" | "job.merge_sent_back" | "job.merge_conflict" | "job.merge_failed" | "job.merge_proposed" | "job.request_opened" | "job.request_comment" | "job.request_checks" | "job.request_closed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "token.issued" | "token.renewed" | "token.revoked" | "token.signed_in" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "secret.set" | "secret.removed" | "secret.rekeyed" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed" | "key.rotated";
         /** @description Why the job is where it is, and the smallest change that would move it. */
         Explanation: {
             summary: string;
@@ -2591,7 +2755,7 @@ export interface components {
          * @description Why a run or a job failed. A holder may name those up to `infrastructure`; the others are the coordinator's.
          * @enum {string}
          */
-        FailReason: "verify_failed" | "budget_exceeded" | "timeout" | "crash" | "capability_mismatch" | "no_engine" | "secret" | "infrastructure" | "lease_expired" | "rejected" | "dependency_failed" | "child_failed" | "merge_conflict" | "merge_checks_failed" | "merge_refused" | "request_closed";
+        FailReason: "verify_failed" | "budget_exceeded" | "timeout" | "crash" | "capability_mismatch" | "no_engine" | "signed_out" | "out_of_quota" | "refused" | "context_too_long" | "secret" | "infrastructure" | "lease_expired" | "unanswered" | "rejected" | "dependency_failed" | "child_failed" | "merge_conflict" | "merge_checks_failed" | "merge_refused" | "request_closed";
         FailRequest: {
             jobId: string;
             /** Format: int64 */
@@ -2742,6 +2906,12 @@ export interface components {
             /** @description Who approved it so far, while it is in review. */
             approvals?: string[];
             gate?: components["schemas"]["ReviewGate"] | null;
+            /** @description A person has to answer one of `openQuestions`. */
+            needsInput?: boolean;
+            /** @description There is something to read in its conversation. */
+            hasConversation?: boolean;
+            /** @description Oldest first; at most 5. */
+            openQuestions?: components["schemas"]["Question"][];
             /** @description Reviews, oldest first; the newest 20. */
             reviews?: components["schemas"]["ReviewNote"][];
             idempotencyKey?: string | null;
@@ -2858,6 +3028,20 @@ export interface components {
         MarkdownRequest: {
             /** @description At most 50. */
             texts: string[];
+        };
+        /** @description A JSON-RPC 2.0 message of the Model Context Protocol, such as `tools/list`; what is in it is the protocol's. */
+        McpMessage: {
+            /** @description Always `2.0`. */
+            jsonrpc: string;
+            /** @description A number or a text; absent in a notification. */
+            id?: Record<string, never>;
+            /** @description Such as `initialize`, `tools/list` or `tools/call`; absent in an answer. */
+            method?: string | null;
+            params?: Record<string, never>;
+            /** @description Of an answer. */
+            result?: Record<string, never>;
+            /** @description Of an answer that is a refusal. */
+            error?: Record<string, never>;
         };
         /** @description The way of the result into its branch. */
         Merge: {
@@ -2989,6 +3173,18 @@ export interface components {
             /** @description What its owner should know about it. */
             note?: string | null;
         };
+        /** @description Something that a person says to a job's engine. */
+        Message: {
+            /**
+             * Format: int64
+             * @description Its place among all that the job was told.
+             */
+            seq: number;
+            text: string;
+            by: string;
+            at: string;
+            delivered?: components["schemas"]["Delivered"] | null;
+        };
         /**
          * @description How far jobs may reach at most: as far as the factory lets them, what it lists, or nothing but the coordinator and
          *     their engine's own hosts.
@@ -3044,6 +3240,11 @@ export interface components {
          * @enum {string}
          */
         Period: "day" | "week" | "month" | "total";
+        /**
+         * @description What an engine may do without asking, least first.
+         * @enum {string}
+         */
+        Permissions: "ask" | "edit" | "commands" | "all";
         PlanAnswer: {
             /** @description Could any factory of today's fleet ever run it? */
             routable: boolean;
@@ -3091,6 +3292,8 @@ export interface components {
              * @default open
              */
             network: components["schemas"]["NetworkLevel"];
+            /** @default null */
+            permissions: components["schemas"]["Permissions"] | null;
             /**
              * Format: int32
              * @description Children of one job. If absent, people may add any number, and what runs inside a job 100.
@@ -3160,7 +3363,7 @@ export interface components {
          * @description What programs decide by; each has one status and one title for ever.
          * @enum {string}
          */
-        ProblemCode: "invalid_request" | "invalid_manifest" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "fenced" | "illegal_transition" | "result_mismatch" | "unseen_changes" | "not_yours" | "log_gap" | "idempotency_conflict" | "factory_exists" | "factory_in_use" | "no_heartbeat" | "repo_owned" | "rev_mismatch" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "unroutable" | "too_many_requests" | "internal" | "unavailable" | "storage_full" | "no_secret" | "secret_key";
+        ProblemCode: "invalid_request" | "invalid_manifest" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "fenced" | "illegal_transition" | "result_mismatch" | "unseen_changes" | "not_yours" | "question_closed" | "log_gap" | "idempotency_conflict" | "factory_exists" | "factory_in_use" | "no_heartbeat" | "repo_owned" | "rev_mismatch" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "unroutable" | "too_many_requests" | "internal" | "unavailable" | "storage_full" | "no_secret" | "secret_key";
         Product: {
             productId: string;
             /**
@@ -3249,6 +3452,52 @@ export interface components {
             factoryId: string;
             merges: components["schemas"]["PushMerge"][];
         };
+        /** @description Something that a job wants to know of people. */
+        Question: {
+            /**
+             * Format: int32
+             * @description Counts from 1 in each job.
+             */
+            number: number;
+            kind: components["schemas"]["QuestionKind"];
+            state: components["schemas"]["QuestionState"];
+            text: string;
+            /** @description A permission is answered with one of these, a question with one of them or with anything else. */
+            options?: string[];
+            /** @description The answer if nobody gives one by the deadline. Without one the job fails then. */
+            default?: string | null;
+            /** @description What its asker calls it. */
+            key?: string | null;
+            /**
+             * Format: int64
+             * @description Of the run that asked.
+             */
+            leaseEpoch: number;
+            askedAt: string;
+            /** @description From then on its run gives its seat up and goes on when it is answered. */
+            parkAt: string;
+            deadline: string;
+            answer?: string | null;
+            /** @description Who answered; missing where the default was taken. */
+            answeredBy?: string | null;
+            closedAt?: string | null;
+            /**
+             * Format: int64
+             * @description The place of its answer among all that the job was told.
+             */
+            seq?: number | null;
+            delivered?: components["schemas"]["Delivered"] | null;
+        };
+        /**
+         * @description What a question is: anything, or a request for permission, which is answered with one of its options.
+         * @enum {string}
+         */
+        QuestionKind: "question" | "permission";
+        /**
+         * @description Whether a question is open, or how it was closed. `withdrawn`: its job ended, or goes on without the answer.
+         * @enum {string}
+         */
+        QuestionState: "open" | "answered" | "defaulted" | "expired" | "withdrawn";
         QueueState: {
             /**
              * Format: int64
@@ -3473,6 +3722,11 @@ export interface components {
             repos?: components["schemas"]["RepoCommit"][];
             /** @description The results of the manifest's `verify` commands, in their order. */
             checks?: components["schemas"]["Check"][];
+        };
+        SayRequest: {
+            text: string;
+            /** @description Repeating it after a lost reply says nothing twice. */
+            requestId?: string | null;
         };
         /**
          * @description What a score is made of; the keys of a product's weights.
@@ -3964,6 +4218,15 @@ export interface components {
         };
         /** @description code: payload_too_large */
         payload_too_large: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description code: question_closed */
+        question_closed: {
             headers: {
                 [name: string]: unknown;
             };
@@ -5243,6 +5506,8 @@ export interface operations {
                 parent?: string;
                 /** @description The name contains this, in upper or lower case */
                 name?: string;
+                /** @description `true`: a person has to answer a question of it */
+                needsInput?: string;
                 /** @description How many at most: 1 to 500, 50 if left out */
                 limit?: string;
                 /** @description From `nextCursor` of the page before */
@@ -5506,6 +5771,48 @@ export interface operations {
             503: components["responses"]["unavailable"];
         };
     };
+    answerQuestion: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only this product; needed where the token has several and one must be chosen */
+                "x-product-id"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AnswerRequest"];
+            };
+        };
+        responses: {
+            /** @description The job after it */
+            200: {
+                headers: {
+                    /** @description Entity tag */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            409: components["responses"]["question_closed"];
+            413: components["responses"]["payload_too_large"];
+            415: components["responses"]["unsupported_media_type"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
     listArtifacts: {
         parameters: {
             query?: never;
@@ -5624,6 +5931,78 @@ export interface operations {
             413: components["responses"]["payload_too_large"];
             415: components["responses"]["unsupported_media_type"];
             422: components["responses"]["unroutable"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    getConversation: {
+        parameters: {
+            query?: {
+                /** @description `lastSeq` of the answer before: with nothing newer, the call waits */
+                after?: string;
+                /** @description With nothing newer than `after`, wait so long for it, such as 30s; at most 60s */
+                wait?: string;
+            };
+            header?: {
+                /** @description Only this product; needed where the token has several and one must be chosen */
+                "x-product-id"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All that is open, and the newest of the rest */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Conversation"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    markDelivered: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeliveredRequest"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            409: components["responses"]["fenced"];
+            413: components["responses"]["payload_too_large"];
+            415: components["responses"]["unsupported_media_type"];
             429: components["responses"]["too_many_requests"];
             500: components["responses"]["internal"];
             503: components["responses"]["unavailable"];
@@ -5918,6 +6297,94 @@ export interface operations {
             408: components["responses"]["request_timeout"];
             409: components["responses"]["fenced-or-log_gap"];
             413: components["responses"]["payload_too_large"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    sayToJob: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only this product; needed where the token has several and one must be chosen */
+                "x-product-id"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SayRequest"];
+            };
+        };
+        responses: {
+            /** @description The job after it */
+            200: {
+                headers: {
+                    /** @description Entity tag */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            409: components["responses"]["illegal_transition"];
+            413: components["responses"]["payload_too_large"];
+            415: components["responses"]["unsupported_media_type"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    askPeople: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AskRequest"];
+            };
+        };
+        responses: {
+            /** @description It was asked before and has its answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Question"];
+                };
+            };
+            /** @description The question is open */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Question"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            409: components["responses"]["fenced"];
+            413: components["responses"]["payload_too_large"];
+            415: components["responses"]["unsupported_media_type"];
             429: components["responses"]["too_many_requests"];
             500: components["responses"]["internal"];
             503: components["responses"]["unavailable"];
@@ -7768,6 +8235,46 @@ export interface operations {
                     "text/plain": string;
                 };
             };
+        };
+    };
+    mcp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpMessage"];
+            };
+        };
+        responses: {
+            /** @description The answer to a request; a tool's refusal is one too */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpMessage"];
+                };
+            };
+            /** @description A notification was taken note of */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["request_timeout"];
+            413: components["responses"]["payload_too_large"];
+            415: components["responses"]["unsupported_media_type"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
         };
     };
     prometheus: {
