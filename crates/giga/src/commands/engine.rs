@@ -101,7 +101,7 @@ async fn repository(folder: &Path) -> std::io::Result<PathBuf> {
 async fn play(engine: &dyn Engine, request: EngineRequest) -> EngineReport {
     let (sender, mut events) = mpsc::channel(64);
     let mut transcript = engine.transcript();
-    let run = engine.run(request, sender, CancellationToken::new());
+    let run = engine.run(request, sender, engines::Inbox::closed(), CancellationToken::new());
     let listen = async {
         while let Some(event) = events.recv().await {
             match event {
