@@ -168,7 +168,7 @@ impl Trial {
         let engine = self.engine(bench).await?;
         let (sender, mut receiver) = mpsc::channel(64);
         let stop = CancellationToken::new();
-        let run = engine.run(request, sender, stop.clone());
+        let run = engine.run(request, sender, giga_factory::engines::Inbox::closed(), stop.clone());
         let listen = async {
             let mut events = Vec::new();
             while let Some(event) = receiver.recv().await {
