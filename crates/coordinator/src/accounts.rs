@@ -130,13 +130,12 @@ impl AccountView {
             }
         }
         match access {
-            Access::Open => {}
             Access::OutOfQuota { until } => {
                 self.state = AccountState::OutOfQuota;
                 self.until = Some(until);
             }
             Access::SignedOut if self.state == AccountState::Open => self.state = AccountState::SignedOut,
-            Access::SignedOut => {}
+            Access::SignedOut | Access::Open => {}
         }
     }
 

@@ -39,14 +39,12 @@ impl Coordinator {
         by: String,
         actor: Actor,
     ) -> Result<Job, Error> {
-        let question = match question {
-            Some(question) => question,
-            None => {
-                let job = self.core.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
-                let open =
-                    job.conversation.as_ref().map_or(Err(TalkError::NothingOpen), |talk| talk.only_open());
-                open.map_err(|error| StoreError::from(giga_domain::Refusal::from(error)))?
-            }
+        let question = if let Some(question) = question {
+            question
+        } else {
+            let job = self.core.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
+            let open = job.conversation.as_ref().map_or(Err(TalkError::NothingOpen), |talk| talk.only_open());
+            open.map_err(|error| StoreError::from(giga_domain::Refusal::from(error)))?
         };
         self.talk(id, Command::Answer { question, answer, by }, actor).await
     }

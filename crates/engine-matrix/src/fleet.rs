@@ -116,7 +116,7 @@ impl<'a> Fleet<'a> {
     async fn last_failure(&self, id: &str) -> String {
         let Ok(runs) = self.client.runs(id).await else { return String::new() };
         let failures = runs.value.runs.into_iter().filter_map(|run| run.failure);
-        failures.map(|failure| format!("{failure:?}")).last().unwrap_or_default()
+        failures.map(|failure| format!("{failure:?}")).next_back().unwrap_or_default()
     }
 
     async fn until_asked(&self, what: &str, is_so: impl Fn(&[Asked]) -> bool) -> Result<()> {

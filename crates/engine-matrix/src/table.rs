@@ -59,8 +59,8 @@ impl Table {
     }
 
     fn markdown(&self, date: &str) -> String {
-        let engines: String =
-            self.versions.iter().map(|(engine, version)| format!(" {engine} {version} |")).collect();
+        let versions = self.versions.iter().map(|(engine, version)| format!(" {engine} {version} |"));
+        let engines = versions.collect::<Vec<_>>().concat();
         let mut lines = vec![
             format!("Run on {date}."),
             String::new(),

@@ -55,7 +55,7 @@ fn cut(value: &mut Value, chars: usize, entries: usize) {
             if let Some((at, _)) = text.char_indices().nth(chars) {
                 let left = text.chars().count() - chars;
                 text.truncate(at);
-                text.push_str(&format!("… [{left} more characters]"));
+                *text += format!("… [{left} more characters]").as_str();
             }
         }
         Value::Array(items) => {
@@ -64,7 +64,9 @@ fn cut(value: &mut Value, chars: usize, entries: usize) {
                 items.truncate(entries);
                 items.push(Value::String(format!("… [{left} more]")));
             }
-            items.iter_mut().for_each(|item| cut(item, chars, entries));
+            for item in items {
+                cut(item, chars, entries);
+            }
         }
         Value::Object(fields) => fields.values_mut().for_each(|field| cut(field, chars, entries)),
         _ => {}
@@ -115,16 +117,16 @@ fn words(problem: &Problem) -> String {
     let told = |message: &str| problem.detail.contains(message);
     for error in problem.errors.iter().filter(|error| !told(&error.message)) {
         let line = error.line.map(|line| format!(" (line {line})")).unwrap_or_default();
-        text.push_str(&format!("\n- {}{line}: {}", error.field, error.message));
+        text += format!("\n- {}{line}: {}", error.field, error.message).as_str();
     }
     if let Some(stage) = problem.stage {
-        text.push_str(&format!("\nThe job is at stage `{}`.", stage.as_str()));
+        text += format!("\nThe job is at stage `{}`.", stage.as_str()).as_str();
     }
     if let Some(job) = &problem.job_id {
-        text.push_str(&format!("\nThe key belongs to job {job}."));
+        text += format!("\nThe key belongs to job {job}.").as_str();
     }
     if let Some(wait) = problem.retry_after_ms {
-        text.push_str(&format!("\nTry again in {} s.", wait.div_ceil(1_000)));
+        text += format!("\nTry again in {} s.", wait.div_ceil(1_000)).as_str();
     }
     text
 }

@@ -94,7 +94,9 @@ impl RawCall {
         }
         for (at, (name, value)) in self.query.iter().enumerate() {
             address.push(if at == 0 { '?' } else { '&' });
-            address.push_str(&format!("{name}={}", escaped(value)));
+            address.push_str(name);
+            address.push('=');
+            address.push_str(&escaped(value));
         }
         address
     }

@@ -51,9 +51,9 @@ async fn joined(fleet: &Fleet, id: &str, accounts: &[Account]) -> FactoryId {
 async fn an_account_that_one_factory_finds_used_up_is_closed_for_all_until_its_time() {
     let fleet = Fleet::by_hand().await;
     let (shared, own) = (login("claude", "team"), login("claude", "own"));
-    let a = joined(&fleet, "a", &[shared.clone()]).await;
-    let b = joined(&fleet, "b", &[shared.clone()]).await;
-    let c = joined(&fleet, "c", &[own.clone()]).await;
+    let a = joined(&fleet, "a", std::slice::from_ref(&shared)).await;
+    let b = joined(&fleet, "b", std::slice::from_ref(&shared)).await;
+    let c = joined(&fleet, "c", std::slice::from_ref(&own)).await;
     let first = fleet.submit("name: first\nengine: claude").await;
     let held = fleet.claim(&a, "r-1").await.unwrap();
     let until = fleet.coordinator.store_time().plus(Duration::from_mins(30));
@@ -96,7 +96,7 @@ async fn an_account_that_one_factory_finds_used_up_is_closed_for_all_until_its_t
 async fn the_same_deadline_again_is_no_news() {
     let fleet = Fleet::by_hand().await;
     let account = login("claude", "team");
-    let a = joined(&fleet, "a", &[account.clone()]).await;
+    let a = joined(&fleet, "a", std::slice::from_ref(&account)).await;
     let until = fleet.coordinator.store_time().plus(Duration::from_mins(30));
     let beat = |until| fleet.coordinator.heartbeat(a.clone(), says(&[out(&account, until)], Delivery::Poll));
     beat(until).await.unwrap();
@@ -130,7 +130,7 @@ async fn the_dispatcher_offers_again_when_the_window_is_over() {
     let fleet = Fleet::by_hand().await;
     fleet.set_flag("delivery", "broker").await;
     let account = login("claude", "team");
-    let a = joined(&fleet, "a", &[account.clone()]).await;
+    let a = joined(&fleet, "a", std::slice::from_ref(&account)).await;
     let until = fleet.coordinator.store_time().plus(Duration::from_mins(30));
     fleet.coordinator.heartbeat(a.clone(), says(&[out(&account, until)], Delivery::Broker)).await.unwrap();
     fleet.coordinator.dispatch().lead_once().await.unwrap();

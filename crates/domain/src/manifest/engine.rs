@@ -18,7 +18,7 @@ pub(super) fn read(top: &Section<'_>, p: &mut Problems) -> EngineChoice {
         [] => field
             .refuse("goes with an engine, whose names of models differ; name it, such as engine: claude", p),
         [only] if only.name == SHELL => {
-            field.refuse("goes with an engine that reads prompts, not with shell", p)
+            field.refuse("goes with an engine that reads prompts, not with shell", p);
         }
         [EnginePick { model: Some(_), .. }] => {
             field.refuse("stands beside the model of the engine itself; say it once", p);

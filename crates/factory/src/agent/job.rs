@@ -178,7 +178,7 @@ impl JobRun<'_> {
             return (ending, None);
         }
         let ending = match self.take_secrets(&work, &place).await {
-            Ok(()) => self.engine_and_verify(&work, &place).await,
+            Ok(()) => Box::pin(self.engine_and_verify(&work, &place)).await,
             Err(ending) => ending,
         };
         (ending, Some(place))

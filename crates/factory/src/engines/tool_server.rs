@@ -189,7 +189,7 @@ mod tests {
                 told += &std::fs::read_to_string(file.path()).unwrap();
             }
             env.remove(std::ffi::OsStr::new("GIGA_TOKEN"));
-            told += &format!("{env:?}");
+            told = format!("{told}{env:?}");
             assert!(told.contains("/opt/giga"), "{program} is not told: {told}");
             assert!(told.contains("save_artifact") || program == Program::Codex, "allowed by name: {told}");
             assert!(!told.contains("gigaj_secret"), "{told}");

@@ -118,14 +118,13 @@ impl Slot {
 
     /// `None` for what is not named as we would name it.
     pub(crate) fn parse(base: &Path, name: &str) -> Option<Self> {
-        match name.split_once('.') {
-            Some((job, epoch)) => Some(Self::of_epoch(base, job.parse().ok()?, parse_epoch(epoch)?)),
-            None => {
-                let mut slot = Self::of_job(base, name.parse().ok()?, Epoch(0));
-                // Epoch 0 is nobody's: there is no work in it.
-                slot.epoch = slot.worked_in_by().unwrap_or_default();
-                Some(slot)
-            }
+        if let Some((job, epoch)) = name.split_once('.') {
+            Some(Self::of_epoch(base, job.parse().ok()?, parse_epoch(epoch)?))
+        } else {
+            let mut slot = Self::of_job(base, name.parse().ok()?, Epoch(0));
+            // Epoch 0 is nobody's: there is no work in it.
+            slot.epoch = slot.worked_in_by().unwrap_or_default();
+            Some(slot)
         }
     }
 

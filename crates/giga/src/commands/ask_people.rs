@@ -43,9 +43,7 @@ pub(crate) async fn ask(args: AskArgs, context: &Context) -> Done {
         retried(|| client.delivered(&job, &request)).await?;
     }
     match (question.state, &question.answer) {
-        (QuestionState::Answered, Some(answer)) => {
-            context.output.one(&json, "/answer", || printable(answer)).map_err(Into::into)
-        }
+        (QuestionState::Answered, Some(answer)) => context.output.one(&json, "/answer", || printable(answer)),
         (QuestionState::Defaulted, Some(answer)) => {
             context.output.one(&json, "/answer", || printable(answer))?;
             say("nobody answered in time: this is the default");

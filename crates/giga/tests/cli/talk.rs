@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Holder, Home, Server, giga, run};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Ended when dropped, as by a power cut.
 struct Factory(Child);

@@ -137,13 +137,12 @@ async fn log(api: &Caller, args: LogArgs) -> Result<Reply, Refusal> {
             .query("offset", Some(offset));
         ask(&**api, call).await
     };
-    let offset = match args.offset {
-        Some(offset) => offset,
+    let offset = if let Some(offset) = args.offset {
+        offset
+    } else {
         // Past every log there can be: answered with how long this one is.
-        None => {
-            let total = read(giga_domain::limits::LOG_BYTES).await?["total"].as_u64().unwrap_or(0);
-            total.saturating_sub(length)
-        }
+        let total = read(giga_domain::limits::LOG_BYTES).await?["total"].as_u64().unwrap_or(0);
+        total.saturating_sub(length)
     };
     let mut log = read(offset).await?;
     let text = log["text"].take();

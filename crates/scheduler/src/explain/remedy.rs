@@ -191,7 +191,7 @@ fn open_factories(case: &Case<'_>) -> Vec<Remedy> {
     }
     let Some(closest) = case.factories.first() else { return Vec::new() };
     let mut remedies: Vec<Remedy> =
-        closest.failures.iter().flat_map(|filter| open_factory(*filter, closest.factory, case)).collect();
+        closest.failures.iter().filter_map(|filter| open_factory(*filter, closest.factory, case)).collect();
     for remedy in remedies.iter_mut().skip(1) {
         remedy.message = format!("and also {}", remedy.message);
     }

@@ -113,7 +113,7 @@ impl<'a> Model<'a> {
             && factory.health != Health::Down
             && (factory.products.is_empty() || factory.products.contains(&job.product))
             && job.capabilities.iter().all(|c| factory.capabilities.contains(c))
-            && self.engine_at(job, factory).is_some()
+            && Self::engine_at(job, factory).is_some()
             && job.repo.as_ref().is_none_or(|r| {
                 let is_url = r.contains(':');
                 let known = if is_url {
@@ -183,7 +183,7 @@ impl<'a> Model<'a> {
             ScoreTerm::Load => load,
             ScoreTerm::CostFit => cost,
             ScoreTerm::Health => health,
-            ScoreTerm::EngineFit => 1.0 / (1.0 + self.engine_at(job, factory).unwrap_or(0) as f64),
+            ScoreTerm::EngineFit => 1.0 / (1.0 + Self::engine_at(job, factory).unwrap_or(0) as f64),
             ScoreTerm::Starvation => 0.0,
         };
         let weighted = |term| weights[term].max(0.0) * unweighted(term);
@@ -193,7 +193,7 @@ impl<'a> Model<'a> {
     }
 
     /// How many engines are preferred to the first that is there and open; nothing where none is.
-    fn engine_at(&self, job: &JobView, factory: &FactoryView) -> Option<usize> {
+    fn engine_at(job: &JobView, factory: &FactoryView) -> Option<usize> {
         let is_there =
             |name: &str| factory.capabilities.iter().any(|c| c.as_str() == format!("engine:{name}"));
         let is_open =

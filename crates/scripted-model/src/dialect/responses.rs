@@ -61,14 +61,16 @@ fn items(request: &Request, turn: &Turn, calls: &[Call]) -> Vec<Value> {
             "content": [{ "type": "output_text", "text": turn.say, "annotations": [] }],
         }));
     }
-    items.extend(calls.iter().map(|call| match &call.input {
+    items.extend(calls.iter().map(|call| {
         // What takes text instead of an object is a custom tool.
-        Value::String(text) => json!({
-            "type": "custom_tool_call", "id": format!("ctc_{}", call.id), "call_id": call.id, "name": call.tool,
-            "input": text, "status": "completed",
-        }),
-        _ => {
-            let (space, name) = call.tool.split_once('/').map_or((None, &*call.tool), |(space, name)| (Some(space), name));
+        if let Value::String(text) = &call.input {
+            json!({
+                "type": "custom_tool_call", "id": format!("ctc_{}", call.id), "call_id": call.id,
+                "name": call.tool, "input": text, "status": "completed",
+            })
+        } else {
+            let (space, name) =
+                call.tool.split_once('/').map_or((None, &*call.tool), |(space, name)| (Some(space), name));
             let mut item = json!({
                 "type": "function_call", "id": format!("fc_{}", call.id), "call_id": call.id, "name": name,
                 "arguments": call.input.to_string(), "status": "completed",

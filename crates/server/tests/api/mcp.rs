@@ -160,7 +160,7 @@ async fn logs_and_files_come_in_pieces() {
     let factory = world.factory("f-1", &["alpha"]).await;
     let token = world.token(Role::Viewer, &["alpha"]).await;
     let job = world.building("alpha", "f-1", "talks").await;
-    let log: String = (0..20_000).map(|n| format!("line {n}\n")).collect();
+    let log: String = (0..20_000).map(|n| format!("line {n}\n")).collect::<Vec<_>>().concat();
     let append = format!("/api/fleet/jobs/{}/logs?leaseEpoch=1&offset=0", job.id);
     world.post(&append).token(&factory).body("text/plain", log.clone()).gives(200).await;
     let end = tool(&world, &token, "read_log", json!({"jobId": job.id.to_string(), "length": 100})).await;

@@ -50,13 +50,10 @@ pub(super) async fn questions(job: Option<&str>, context: &Context) -> Done {
         let limit = Some(limits::PAGE_MAX);
         let query = JobQuery { needs_input: true, limit, ..JobQuery::default() };
         let page = client.jobs(&query).await?;
-        return context
-            .output
-            .list(&page.json, ("/jobs", "/id"), "no open questions", || {
-                let rows = page.jobs.iter().flat_map(|job| job.open_questions.iter().map(move |q| (job, q)));
-                open_table(rows, context)
-            })
-            .map_err(Into::into);
+        return context.output.list(&page.json, ("/jobs", "/id"), "no open questions", || {
+            let rows = page.jobs.iter().flat_map(|job| job.open_questions.iter().map(move |q| (job, q)));
+            open_table(rows, context)
+        });
     };
     let id = context.job_id(&client, named).await?;
     let talk = client.conversation(&id, 0, std::time::Duration::ZERO).await?;
