@@ -857,7 +857,7 @@ export interface paths {
         };
         /**
          * The job's history; `seq` runs from 1 without gaps
-         * @description Needs the role viewer or higher. A job of another product is answered like one that does not exist.
+         * @description Needs the role viewer or higher. What runs inside a job may call it about that job, with its job token. A job of another product is answered like one that does not exist.
          */
         get: operations["listJobEvents"];
         put?: never;
@@ -957,7 +957,7 @@ export interface paths {
         };
         /**
          * A piece of the log of a run, the newest one if none is named
-         * @description Needs the role viewer or higher. A job of another product is answered like one that does not exist.
+         * @description Needs the role viewer or higher. What runs inside a job may call it about that job, with its job token. A job of another product is answered like one that does not exist.
          */
         get: operations["readLog"];
         put?: never;
@@ -1081,7 +1081,7 @@ export interface paths {
         };
         /**
          * Every attempt at the job
-         * @description Needs the role viewer or higher. A job of another product is answered like one that does not exist.
+         * @description Needs the role viewer or higher. What runs inside a job may call it about that job, with its job token. A job of another product is answered like one that does not exist.
          */
         get: operations["listRuns"];
         put?: never;
@@ -2036,6 +2036,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The API as tools of the Model Context Protocol (streamable HTTP, without sessions); every tool is a call of this API with the same token
+         * @description Needs the role viewer or higher.
+         */
+        post: operations["mcp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/metrics": {
         parameters: {
             query?: never;
@@ -2169,7 +2189,7 @@ export interface components {
             since?: string | null;
         };
         /** @enum {string} */
-        AlertCode: "dead_letters" | "budget_exhausted" | "factory_down" | "merge_conflict" | "effects_given_up" | "no_eligible_factory" | "starvation" | "stale_factory" | "account_signed_out" | "account_out_of_quota" | "budget_near" | "budget_paused" | "effects_waiting";
+        AlertCode: "dead_letters" | "budget_exhausted" | "factory_down" | "merge_conflict" | "effects_given_up" | "needs_input" | "no_eligible_factory" | "starvation" | "stale_factory" | "account_signed_out" | "account_out_of_quota" | "budget_near" | "budget_paused" | "effects_waiting";
         /** @description Worst first. */
         AlertList: {
             alerts: components["schemas"]["Alert"][];
@@ -2297,7 +2317,7 @@ export interface components {
          * @description What stands in a job's way. Up to `unfit` they are the filters that a factory is held to.
          * @enum {string}
          */
-        BlockerCode: "draining" | "stale" | "down" | "product" | "capabilities" | "repo" | "quota" | "seats" | "not_ready" | "paused" | "budget" | "concurrency" | "offered" | "excluded" | "unfit" | "no_factories" | "order" | "preemption" | "dependency" | "child" | "review" | "ship" | "merge" | "failed";
+        BlockerCode: "draining" | "stale" | "down" | "product" | "capabilities" | "repo" | "quota" | "seats" | "not_ready" | "paused" | "budget" | "concurrency" | "offered" | "excluded" | "unfit" | "no_factories" | "order" | "preemption" | "dependency" | "child" | "question" | "review" | "ship" | "merge" | "failed";
         Budget: {
             productId: string;
             /**
@@ -2720,7 +2740,7 @@ export interface components {
          * @description See `docs/events.md`; also the SSE event's name.
          * @enum {string}
          */
-        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.engine_passed_over" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.account_closed" | "job.released" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.children_retried" | "job.shipping" | "job.shipped" | "job.merge_started" | "job.merge_checked" | "job.merged" | "job.merge_sent_back" | "job.merge_conflict" | "job.merge_failed" | "job.merge_proposed" | "job.request_opened" | "job.request_comment" | "job.request_checks" | "job.request_closed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "token.issued" | "token.renewed" | "token.revoked" | "token.signed_in" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "secret.set" | "secret.removed" | "secret.rekeyed" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed" | "key.rotated";
+        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.engine_passed_over" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.account_closed" | "job.released" | "job.parked" | "job.question_asked" | "job.question_answered" | "job.question_expired" | "job.message_sent" | "job.message_delivered" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.children_retried" | "job.shipping" | "job.shipped" | "job.merge_started" | "job.merge_checked" | "job.merged" | "job.merge_sent_back" | "job.merge_conflict" | "job.merge_failed" | "job.merge_proposed" | "job.request_opened" | "job.request_comment" | "job.request_checks" | "job.request_closed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "token.issued" | "token.renewed" | "token.revoked" | "token.signed_in" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "secret.set" | "secret.removed" | "secret.rekeyed" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed" | "key.rotated";
         /** @description Why the job is where it is, and the smallest change that would move it. */
         Explanation: {
             summary: string;
@@ -2734,6 +2754,8 @@ export interface components {
             /** @description Seen within its heartbeat deadline. */
             live: boolean;
             health: components["schemas"]["Health"];
+            /** @description Why it is degraded or down, in its own words. */
+            healthReason?: string | null;
             /** @description What it may be given: advertised, cut to its token's scope. */
             capabilities: string[];
             /** @description What it reported. */
@@ -2822,7 +2844,7 @@ export interface components {
          * @description Why a run or a job failed. A holder may name those up to `infrastructure`; the others are the coordinator's.
          * @enum {string}
          */
-        FailReason: "verify_failed" | "budget_exceeded" | "timeout" | "crash" | "capability_mismatch" | "no_engine" | "signed_out" | "out_of_quota" | "refused" | "context_too_long" | "secret" | "infrastructure" | "lease_expired" | "rejected" | "dependency_failed" | "child_failed" | "merge_conflict" | "merge_checks_failed" | "merge_refused" | "request_closed";
+        FailReason: "verify_failed" | "budget_exceeded" | "timeout" | "crash" | "capability_mismatch" | "no_engine" | "signed_out" | "out_of_quota" | "refused" | "context_too_long" | "secret" | "infrastructure" | "lease_expired" | "unanswered" | "rejected" | "dependency_failed" | "child_failed" | "merge_conflict" | "merge_checks_failed" | "merge_refused" | "request_closed";
         FailRequest: {
             jobId: string;
             /** Format: int64 */
@@ -2834,6 +2856,8 @@ export interface components {
             spend?: components["schemas"]["Spend"] | null;
             /** @description The accounts of the factory's engines as they are now. Left out: as its last heartbeat said. */
             accounts?: components["schemas"]["AccountReport"][] | null;
+            /** @description The engine did not say what it used: `spend` is what the run may have cost at most. */
+            spendAssumed?: boolean;
         };
         Failure: {
             reason: components["schemas"]["FailReason"];
@@ -2887,6 +2911,8 @@ export interface components {
             /** Format: double */
             load?: number;
             health?: components["schemas"]["Health"];
+            /** @description Why it is degraded or down: what it is short of, what keeps failing. */
+            healthReason?: string | null;
             /** @description It can clone what it lacks. */
             canClone?: boolean;
             /** @description What it may clone: prefixes of URLs, as scheme, host and path. Empty with `canClone`: anything. */
@@ -3102,6 +3128,20 @@ export interface components {
         MarkdownRequest: {
             /** @description At most 50. */
             texts: string[];
+        };
+        /** @description A JSON-RPC 2.0 message of the Model Context Protocol, such as `tools/list`; what is in it is the protocol's. */
+        McpMessage: {
+            /** @description Always `2.0`. */
+            jsonrpc: string;
+            /** @description A number or a text; absent in a notification. */
+            id?: Record<string, never>;
+            /** @description Such as `initialize`, `tools/list` or `tools/call`; absent in an answer. */
+            method?: string | null;
+            params?: Record<string, never>;
+            /** @description Of an answer. */
+            result?: Record<string, never>;
+            /** @description Of an answer that is a refusal. */
+            error?: Record<string, never>;
         };
         /** @description The way of the result into its branch. */
         Merge: {
@@ -3598,6 +3638,8 @@ export interface components {
             leaseEpoch: number;
             checkpoint?: components["schemas"]["Checkpoint"] | null;
             spend?: components["schemas"]["Spend"] | null;
+            /** @description The engine did not say what it used: `spend` is what the run may have cost at most. */
+            spendAssumed?: boolean;
         };
         Remedy: {
             message: string;
@@ -3787,6 +3829,8 @@ export interface components {
             tokens?: number | null;
             /** Format: double */
             costUsd?: number | null;
+            /** @description Nobody measured `costUsd`: the engine did not say what it used, and all that was reserved counts as spent. */
+            costAssumed?: boolean;
             /** Format: int32 */
             filesChanged?: number | null;
             /** Format: int32 */
@@ -8355,6 +8399,46 @@ export interface operations {
                     "text/plain": string;
                 };
             };
+        };
+    };
+    mcp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpMessage"];
+            };
+        };
+        responses: {
+            /** @description The answer to a request; a tool's refusal is one too */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpMessage"];
+                };
+            };
+            /** @description A notification was taken note of */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["request_timeout"];
+            413: components["responses"]["payload_too_large"];
+            415: components["responses"]["unsupported_media_type"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
         };
     };
     prometheus: {
