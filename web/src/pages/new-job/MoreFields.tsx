@@ -179,6 +179,14 @@ export function MoreFields({ form, set, errors, halfTime, setTime }: MoreFieldsP
             acceptValueOnBlur
             onChange={(secrets) => set('secrets', secrets)}
           />
+          {choice('permissions', 'permissions', 'Permissions', 'What the engine may do without asking', [
+            { value: 'ask', label: 'read only' },
+            { value: 'edit', label: 'change files' },
+            { value: 'commands', label: 'run commands, too' },
+            { value: 'all', label: 'everything' },
+          ])}
+          {text('askParkAfter', 'ask.parkAfter', 'Park after', 'How long a question keeps its seat', '10m')}
+          {text('askDeadline', 'ask.deadline', 'Answer within', 'How long a question can be answered', '24h')}
           {text('budgetWall', 'budget.wall', 'Time limit', 'A run that takes longer is stopped', '20m')}
           {text('budgetTokens', 'budget.tokens', 'Token limit', 'Tokens per run', '200000')}
           {text('retryMax', 'retry.max', 'Retries', 'After the first attempt', '3')}

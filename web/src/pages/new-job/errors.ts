@@ -8,7 +8,8 @@ import type { FieldError } from '../../api/problem';
 export const UNDER_MORE = [
   'persona', 'repos', 'base', 'target', 'merge.strategy', 'merge.by', 'merge.feedback', 'merge.message', 'merge.author', 'onConflict',
   'deps', 'depsMode', 'onFailure', 'budget.tokens', 'budget.wall', 'retry.max', 'retry.backoff', 'retry.on',
-  'review.reviewers', 'secrets', 'concurrency.key', 'concurrency.limit', 'runAt', 'parent',
+  'review.reviewers', 'secrets', 'permissions', 'ask.parkAfter', 'ask.deadline',
+  'concurrency.key', 'concurrency.limit', 'runAt', 'parent',
 ] as const;
 // biome-ignore format: a table
 export const FIELDS = [
@@ -26,6 +27,7 @@ const WHOLE = new Map<string, Field>([
   ['merge', 'merge.strategy'],
   ['review', 'review.quorum'],
   ['concurrency', 'concurrency.key'],
+  ['ask', 'ask.parkAfter'],
 ]);
 
 /// `children[0].budget.usd` and `verify[2]` as the inputs they are about.

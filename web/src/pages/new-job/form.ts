@@ -40,6 +40,9 @@ export const EMPTY_FORM = {
   verify: [] as string[],
   /// `NAME`, `NAME=variable` or `NAME:file`.
   secrets: [] as string[],
+  permissions: '',
+  askParkAfter: '',
+  askDeadline: '',
   quorum: '',
   reviewers: [] as string[],
   ship: '',
@@ -108,6 +111,8 @@ export function toManifest(form: JobForm): Manifest {
     );
     put('verify', list(form.verify));
     put('secrets', list(form.secrets)?.map(secret));
+    put('permissions', word(form.permissions));
+    put('ask', parts({ parkAfter: word(form.askParkAfter), deadline: word(form.askDeadline) }));
   }
   put('review', parts({ quorum: number(form.quorum), reviewers: list(form.reviewers) }));
   put('ship', word(form.ship));

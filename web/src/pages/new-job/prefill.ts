@@ -35,7 +35,7 @@ export function filledIn(given: unknown, now: number): Omit<JobForm, 'deps' | 'p
   const composite = kind === 'composite';
   const [budget, retry] = [record(manifest.budget), record(manifest.retry)];
   const [review, concurrency] = [record(manifest.review), record(manifest.concurrency)];
-  const merge = record(manifest.merge);
+  const [merge, ask] = [record(manifest.merge), record(manifest.ask)];
   const [repo, ...moreRepos] = texts(manifest.repos);
   return {
     name: text(manifest.name),
@@ -68,6 +68,9 @@ export function filledIn(given: unknown, now: number): Omit<JobForm, 'deps' | 'p
     secrets: Array.isArray(manifest.secrets)
       ? manifest.secrets.map(secretTag).filter((tag) => tag !== '')
       : [],
+    permissions: text(manifest.permissions),
+    askParkAfter: text(ask.parkAfter),
+    askDeadline: text(ask.deadline),
     quorum: text(review.quorum),
     reviewers: texts(review.reviewers),
     ship: text(manifest.ship),
