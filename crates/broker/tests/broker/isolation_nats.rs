@@ -153,7 +153,8 @@ async fn prepared(world: &World) -> (Nats, Client) {
 }
 
 /// Whether `intruder` hears anything of what others are told.
-async fn hears(world: &World, subject: &str) -> bool {
+/// What is heard comes at once, on a machine that is not busy; whoever expects it waits for longer.
+async fn hears(world: &World, subject: &str, patience: Duration) -> bool {
     let (broker, intruder) = prepared(world).await;
     let mut heard = intruder.subscribe(subject.to_owned()).await.unwrap();
     intruder.flush().await.unwrap();
@@ -173,7 +174,7 @@ async fn hears(world: &World, subject: &str) -> bool {
     // The server has dealt with all of it before it answers a ping; what it sent comes before the answer.
     broker.ping().await.unwrap();
     intruder.flush().await.unwrap();
-    tokio::time::timeout(Duration::from_millis(300), heard.next()).await.is_ok_and(|heard| heard.is_some())
+    tokio::time::timeout(patience, heard.next()).await.is_ok_and(|heard| heard.is_some())
 }
 
 const OF_OTHERS: [&str; 7] =
@@ -183,14 +184,14 @@ const OF_OTHERS: [&str; 7] =
 async fn a_factory_hears_nothing_that_others_are_told() {
     for subject in OF_OTHERS {
         let world = World::guarded(&["f1", "f2"]);
-        assert!(!hears(&world, subject).await, "{subject}");
+        assert!(!hears(&world, subject, Duration::from_millis(300)).await, "{subject}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_users_it_would_hear_everything() {
     for subject in OF_OTHERS {
-        assert!(hears(&World::open(), subject).await, "{subject}");
+        assert!(hears(&World::open(), subject, Duration::from_secs(10)).await, "{subject}");
     }
 }
 

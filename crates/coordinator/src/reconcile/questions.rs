@@ -9,7 +9,10 @@ use crate::Coordinator;
 impl Coordinator {
     pub(crate) async fn close_questions(self: Arc<Self>) {
         loop {
-            let pause = match self.close_questions_once().await {
+            // Whoever asks is in the view, and wakes this: an idle fleet costs no look at the store.
+            let asks = !self.fleet.view.lock().asking.is_empty();
+            let looked = if asks { self.close_questions_once().await } else { Ok(None) };
+            let pause = match looked {
                 // A millisecond past the deadline, so that it has passed by the store's clock too.
                 Ok(Some(until)) => until + Duration::from_millis(1),
                 Ok(None) => self.core.options.idle_sweep_every,

@@ -28,6 +28,14 @@ pub(super) struct Wanted {
     pub(super) answer: oneshot::Sender<Answer>,
 }
 
+/// Of what comes beyond a request, thrown away.
+const MOST_UNREAD: u64 = 1 << 20;
+
+/// Of all runs, in the factory's own folder.
+pub(super) const SOCKETS: &str = "sockets";
+/// What is left of the 108 bytes that the system has for a socket's path.
+const LONGEST_FOLDER: usize = 80;
+
 /// Listens for one run, and ends with it.
 #[derive(Debug)]
 pub(super) struct JobSocket {
@@ -37,9 +45,18 @@ pub(super) struct JobSocket {
 }
 
 impl JobSocket {
-    pub(super) fn open() -> io::Result<(Self, mpsc::Receiver<Wanted>)> {
-        // The system's folder for such files: a socket's path must be short.
-        let folder = tempfile::Builder::new().prefix("giga-job-").tempdir()?;
+    /// Below `base`, whose owner clears it after a crash. A socket's path must be short: where it would not be, in the
+    /// system's folder for temporary files.
+    pub(super) fn open(base: &Path) -> io::Result<(Self, mpsc::Receiver<Wanted>)> {
+        let mut folder = tempfile::Builder::new();
+        folder.prefix("giga-job-");
+        let own = base.join(SOCKETS);
+        let folder = if own.as_os_str().len() <= LONGEST_FOLDER {
+            std::fs::create_dir_all(&own)?;
+            folder.tempdir_in(own)?
+        } else {
+            folder.tempdir()?
+        };
         let socket = folder.path().join("agent");
         let listener = UnixListener::bind(&socket)?;
         let (sender, wanted) = mpsc::channel(MOST_CONNECTIONS);
@@ -54,6 +71,17 @@ impl JobSocket {
     /// What has to be shown for the job to find it.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
+    }
+}
+
+/// What a killed agent left. Nobody else is at work in this folder.
+pub(super) fn clear(base: &Path) {
+    let sockets = base.join(SOCKETS);
+    match std::fs::remove_dir_all(&sockets) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(%error, folder = %sockets.display(), "old sockets could not be removed");
+        }
+        _ => {}
     }
 }
 
@@ -88,7 +116,11 @@ async fn serve(mut stream: UnixStream, wanted: &mpsc::Sender<Wanted>) -> io::Res
     };
     let answer = serde_json::to_vec(&answer).map_err(io::Error::other)?;
     stream.write_all(&answer).await?;
-    stream.shutdown().await
+    stream.shutdown().await?;
+    // Closing while something is unread would take the answer back.
+    let rest = async { tokio::io::copy(&mut stream.take(MOST_UNREAD), &mut tokio::io::sink()).await };
+    let _in_time = tokio::time::timeout(ASK_WITHIN, rest).await;
+    Ok(())
 }
 
 async fn answer(line: &[u8], wanted: &mpsc::Sender<Wanted>) -> Answer {
@@ -129,7 +161,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_no_request_is_refused_and_reaches_nobody() {
-        let (socket, mut wanted) = JobSocket::open().unwrap();
+        let base = tempfile::tempdir().unwrap();
+        let (socket, mut wanted) = JobSocket::open(base.path()).unwrap();
         let long = format!("{{\"checkpoint\":{{\"note\":\"{}\"}}}}\n", "x".repeat(20_000));
         let hostile: [&[u8]; 7] = [
             b"",
@@ -149,7 +182,8 @@ mod tests {
 
     #[tokio::test]
     async fn one_that_is_wanted_is_answered_by_whoever_saves() {
-        let (socket, mut wanted) = JobSocket::open().unwrap();
+        let base = tempfile::tempdir().unwrap();
+        let (socket, mut wanted) = JobSocket::open(base.path()).unwrap();
         let saving = async {
             let Wanted { note, answer } = wanted.recv().await.unwrap();
             assert_eq!(note, "half of it");

@@ -299,7 +299,7 @@ impl JobRun<'_> {
     /// Where the job can ask this agent for something. It is nothing that a job cannot do without.
     fn open_socket(&self) -> Option<(JobSocket, mpsc::Receiver<Wanted>)> {
         self.shared.job_tools.as_ref()?;
-        match JobSocket::open() {
+        match JobSocket::open(&self.shared.base) {
             Ok(open) => Some(open),
             Err(error) => {
                 tracing::warn!(job = self.held.job, %error, "the job cannot ask for checkpoints");

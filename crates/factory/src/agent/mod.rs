@@ -181,6 +181,7 @@ pub async fn run_with_ready(
     // claimed either.
     heartbeat::until_accepted(&shared, config.take_over, &stop).await?;
     recover::settle_leftovers(&shared).await;
+    inside::clear(&shared.base);
     let beating = tokio::spawn(heartbeat::run(shared.clone(), stop.clone()));
     let sweeping = tokio::spawn(sweep::run(shared.clone(), stop.clone()));
     let looking = tokio::spawn(roster::run(shared.clone(), stop.clone()));

@@ -73,7 +73,7 @@ async fn everything_works_over_tls() {
     let mut lines = BufReader::new(factory.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(lines.next().as_deref(), Some("ready factory mac"));
     // What runs inside a job trusts the coordinator too, and is known there as the job.
-    let asks = "job show \"$GIGA_JOB_ID\" 2>&1 | grep \"this is the token of job\"";
+    let asks = "job list 2>&1 | grep \"this is the token of job\"";
     let script = format!("{} {asks}", program.display());
     let manifest = format!(
         "---\nname: hello\nproduct: demo\nengine: shell\nscript: '{script}'\nship: auto\nretry: {{max: 0}}\n---\nSay hello.\n"
