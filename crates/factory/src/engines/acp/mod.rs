@@ -172,7 +172,6 @@ pub(super) async fn run(
 
 fn outcome(conversed: &Conversed<Talked>, talk: &Talk<'_>) -> EngineOutcome {
     let tail = &conversed.stderr_tail;
-    let with_tail = |what: String| if tail.is_empty() { what } else { format!("{what}: {tail}") };
     match (&conversed.cut, &conversed.talk) {
         (Cut::Stopped, _) | (Cut::No, None) | (Cut::No | Cut::Exited(_), Some(Ok(Ended::HungUp))) => {
             EngineOutcome::Stopped
@@ -181,16 +180,29 @@ fn outcome(conversed: &Conversed<Talked>, talk: &Talk<'_>) -> EngineOutcome {
         (Cut::Failed(failure), _) | (_, Some(Ok(Ended::Failed(failure)))) => {
             EngineOutcome::Failed(failure.clone())
         }
-        (Cut::Exited(how), _) => {
-            let detail = with_tail(format!("the agent {how} in the middle of the session"));
-            let cause = classify(tail);
-            EngineOutcome::Failed(match cause.reason {
-                FailReason::Crash => EngineFailure::passing(FailReason::Crash, detail),
-                _ => EngineFailure { detail, ..cause },
-            })
-        }
-        (Cut::No, Some(Err(error))) => EngineOutcome::Failed(failure_of(error, talk.step())),
+        (Cut::Exited(how), _) => EngineOutcome::Failed(gone(how, tail)),
+        (Cut::No, Some(Err(error))) => EngineOutcome::Failed(match &conversed.exited {
+            // The line went dead before anybody saw why.
+            Some(how) if is_cut_off(error) => gone(how, tail),
+            _ => failure_of(error, talk.step()),
+        }),
     }
+}
+
+/// What became of an agent that went away by itself.
+fn gone(how: &str, tail: &str) -> EngineFailure {
+    let said = if tail.is_empty() { String::new() } else { format!(": {tail}") };
+    let detail = format!("the agent {how} in the middle of the session{said}");
+    let cause = classify(tail);
+    match cause.reason {
+        FailReason::Crash => EngineFailure::passing(FailReason::Crash, detail),
+        _ => EngineFailure { detail, ..cause },
+    }
+}
+
+fn is_cut_off(error: &agent_client_protocol::Error) -> bool {
+    let reason = error.data.as_ref().and_then(|data| data.get("reason"));
+    reason.is_some_and(|reason| reason == "incoming_transport_closed")
 }
 
 /// What an error of the agent's means.

@@ -51,6 +51,8 @@ pub(in crate::engines) struct Conversed<T> {
     /// What the talker made of it; `None` where they did not come to an end in time.
     pub(in crate::engines) talk: Option<T>,
     pub(in crate::engines) cut: Cut,
+    /// How the program ended by itself once the talk was over, in words: it may be why it was over.
+    pub(in crate::engines) exited: Option<String>,
     /// The last lines of standard error.
     pub(in crate::engines) stderr_tail: String,
 }
@@ -112,9 +114,11 @@ pub(in crate::engines) async fn converse<T, F: Future<Output = T>>(
         said = tokio::time::timeout(patience, &mut talk).await.ok();
     }
     let was_done = end.is_none();
+    let mut exited = None;
     if was_done {
         // Its standard input is closed: most agents put their session away now and go by themselves.
-        let _by_itself = tokio::time::timeout(request.watchdog.kill_grace.min(FAREWELL), child.wait()).await;
+        let by_itself = tokio::time::timeout(request.watchdog.kill_grace.min(FAREWELL), child.wait()).await;
+        exited = by_itself.ok().map(|status| words(status, sandboxed));
     }
     let started = Started { child, tree, guard };
     let Wound { end, wiped } =
@@ -129,7 +133,7 @@ pub(in crate::engines) async fn converse<T, F: Future<Output = T>>(
         End::Stopped => Cut::Stopped,
         End::Cut(failure) => Cut::Failed(failure),
     };
-    Ok(Conversed { talk: said, cut, stderr_tail })
+    Ok(Conversed { talk: said, cut, exited, stderr_tail })
 }
 
 fn words(status: std::io::Result<ExitStatus>, sandboxed: bool) -> String {

@@ -14,8 +14,8 @@ use super::child::ChildFactory;
 use super::service::{Dialect, Service, Task, Turn};
 use super::world::{Factory, LEASE_MS, Origin, PATIENCE, World, git};
 
-/// Cargo sets it for tests: a variable is needed that is there, and whose value is known.
-const KEY_VARIABLE: &str = "CARGO_PKG_NAME";
+/// A variable is needed that is there, and whose value is known.
+const KEY_VARIABLE: &str = "PATH";
 
 fn all_folders() -> Vec<UrlPrefix> {
     vec![UrlPrefix::try_from("file:///".to_owned()).unwrap()]

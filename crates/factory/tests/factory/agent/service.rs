@@ -142,7 +142,7 @@ impl Service {
     pub(crate) fn write_settings(&self, world: &Path) {
         let settings = json!({
             "disabled": EnginesConfig::default().disabled,
-            "devin": {"organization": "org-1", "base-url": self.url, "key-variable": "CARGO_PKG_NAME",
+            "devin": {"organization": "org-1", "base-url": self.url, "key-variable": "PATH",
                 "poll-interval-ms": 20, "usd-micros-per-acu": 2_000_000, "repositories": ["file:///"]},
         });
         std::fs::write(world.join("engines.json"), settings.to_string()).unwrap();

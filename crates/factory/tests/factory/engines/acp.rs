@@ -46,8 +46,8 @@ async fn a_session_to_its_end() {
         "line I begin.",
         "edit hello.txt hello",
         "junk",
-        "say It is ",
-        "say done.",
+        "say It is",
+        "say  done.",
         "usage 1200",
         "cost 0.25",
     ])
