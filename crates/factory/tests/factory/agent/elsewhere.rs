@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use giga_api::wire::{FailReason, Job, OperatorAction, ReviewVerdict, Stage};
+use giga_api::wire::{Checkpoint, FailReason, Job, OperatorAction, ReviewVerdict, Stage};
 use giga_domain::{Timestamp, Usd};
 use giga_factory::agent::AgentConfig;
 use giga_factory::engines::{RemoteConfig, UrlPrefix};
@@ -310,8 +310,9 @@ async fn a_killed_factory_leaves_a_session_that_the_next_one_resumes() {
     service.write_settings(world.path());
     let first = ChildFactory::start(&world, "a");
     let job = world.ask("fix", "engine: devin\nrepo: hello\nretry: {max: 3, backoff: 0s}").await;
-    // Saved, with the session's name.
-    world.until(&job, |job| job.checkpoint.as_ref().is_some_and(|c| c.session_id.is_some())).await;
+    // Saved, with the session's name, which is known before the first of its work.
+    let is_saved = |c: &Checkpoint| c.session_id.is_some() && c.commit.is_some();
+    world.until(&job, |job| job.checkpoint.as_ref().is_some_and(is_saved)).await;
     first.kill9();
     assert_eq!(remote_branches(&origin), [format!("giga/remote/{job}/1")]);
     let second = Factory::start(config(&world, "b", &service));
