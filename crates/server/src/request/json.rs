@@ -126,7 +126,7 @@ mod tests {
         );
         assert_eq!(
             refused::<PatchRequest>(r#"{"leaseEpoch":1,"checkpoint":{"bogus":1}}"#),
-            "checkpoint.bogus: unknown field; the fields are wipRef, commit, sessionId, sessionSpend, repos, factoryId, note"
+            "checkpoint.bogus: unknown field; the fields are wipRef, commit, sessionId, sessionEngine, sessionSpend, repos, factoryId, note"
         );
     }
 

@@ -66,7 +66,8 @@ async fn an_engine_that_is_signed_out_is_not_offered_any_more() {
     let signed_out = r#"echo '{"type":"turn.failed","error":{"message":"401 Unauthorized"}}'; exit 1"#;
     let factory = Factory::start(speaking(&world, "a", EventFormat::Program(Program::Codex), signed_out));
     let job = world.ask("first", "engine: metered\nretry: {max: 3, backoff: 0s}").await;
-    world.until(&job, |job| job.attempts > 0 || job.failure.is_some()).await;
+    // It is put back without using an attempt.
+    world.until(&job, |job| job.lease_epoch > 0 && job.stage == Stage::Queued).await;
     let gone = async {
         loop {
             let known = world.client.factory("a").await.unwrap().value;

@@ -65,8 +65,9 @@ async fn claude_does_what_the_job_allows() {
     ] {
         let asked = |bench: Bench| bench.with(|request| request.permissions = Some(permissions));
         let args = argv("claude", asked).await;
-        assert_eq!(args[4..4 + expected.len()], *expected, "{permissions}: {args:?}");
-        assert_eq!(args[4 + expected.len()], "--session-id", "and nothing else: {args:?}");
+        let at = args.iter().position(|arg| arg == "--permission-mode").unwrap();
+        assert_eq!(args[at..at + expected.len()], *expected, "{permissions}: {args:?}");
+        assert_eq!(args[at + expected.len()], "--session-id", "and nothing else: {args:?}");
     }
 }
 
