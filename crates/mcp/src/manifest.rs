@@ -60,9 +60,6 @@ fn schema() -> Value {
         text(limits::NAME_CHARS, "a label of a token"),
         "who may approve; anyone if left out",
     );
-    let engine = json!({"type": "string", "pattern": WORD, "description": "`shell`, `claude`, `codex`, `gemini`, `opencode`, …"});
-    let model = text(limits::NAME_CHARS, "instead of the operator's choice");
-    let named = object(json!({"name": engine, "model": model}), "an engine with its model");
     let verify = "commands that must pass, in this order";
     json!({
         "type": "object",
@@ -74,7 +71,7 @@ fn schema() -> Value {
             "product": {"type": "string", "pattern": WORD, "description": "the product that it belongs to; leave it out where the token has only one"},
             "repo": text(limits::REPO_URL_CHARS, "a repository name that factories know, such as `hello` or `org/app`, or a git URL"),
             "repos": list(limits::JOB_REPOS, text(limits::REPO_URL_CHARS, "as `repo`"), "several repositories in one job, instead of `repo`"),
-            "engine": {"oneOf": [engine.clone(), list(limits::JOB_ENGINES, json!({"oneOf": [engine, named]}), "in order of preference")], "description": "`any` if left out"},
+            "engine": {"type": ["string", "array"], "maxItems": limits::JOB_ENGINES, "description": "`shell`, `claude`, `codex`, `gemini`, `opencode`, …, or a list of them in order of preference, each a name or {name, model}; `any` if left out"},
             "model": text(limits::NAME_CHARS, "of the one engine that is named, instead of the operator's choice; in a list of engines it stands with each"),
             "script": {"type": "string", "minLength": 1, "description": "what engine `shell` runs; needed there, and only there"},
             "persona": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}(@[1-9][0-9]*)?$", "description": "a profile, such as `coder@3`"},

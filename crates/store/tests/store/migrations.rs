@@ -153,7 +153,7 @@ const COLUMN_PER_STAGE: &str = "\
         FROM queue_counts GROUP BY product_id; \
     DROP TABLE queue_counts; ALTER TABLE jobs DROP COLUMN setback; \
     ALTER TABLE secrets DROP COLUMN created_at; \
-    DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; ALTER TABLE jobs DROP COLUMN question_due; \
+    ALTER TABLE runs DROP COLUMN model; DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; ALTER TABLE jobs DROP COLUMN question_due; \
     DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_migrations WHERE version > 5";
 
 /// What the migrations after the third have made, taken back, but for the sixth.
@@ -294,7 +294,7 @@ const BEFORE_SHIPPING: &str = r#"
     DELETE FROM queue_counts WHERE stage = 'shipping';
     ALTER TABLE jobs DROP COLUMN setback;
     ALTER TABLE secrets DROP COLUMN created_at;
-    DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; ALTER TABLE jobs DROP COLUMN question_due; 
+    ALTER TABLE runs DROP COLUMN model; DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; ALTER TABLE jobs DROP COLUMN question_due; 
     DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_migrations WHERE version > 6"#;
 
 /// One was merged, one was going to be: that one is shipping now, and is merged as any other.
@@ -462,7 +462,7 @@ async fn a_key_of_before_is_replaced_and_kept(place: Place) {
     place
         .run(
             "ALTER TABLE secrets DROP COLUMN created_at; DROP TABLE job_secrets; \
-             DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; \
+             ALTER TABLE runs DROP COLUMN model; DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; \
              ALTER TABLE jobs DROP COLUMN question_due; \
              DELETE FROM schema_migrations WHERE version > 7",
         )
@@ -485,7 +485,7 @@ async fn postgres_keeps_a_key_of_before() {
 
 /// What the eleventh migration has made, taken back.
 const BEFORE_TALK: &str = "\
-    DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; \
+    ALTER TABLE runs DROP COLUMN model; DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; \
     ALTER TABLE jobs DROP COLUMN question_due;";
 
 /// A job of before the eleventh migration has said nothing, and can ask from here on.
