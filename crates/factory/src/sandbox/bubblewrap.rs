@@ -86,6 +86,9 @@ impl Bubblewrap {
             mounts.bind("--ro-bind", path, path);
         }
         mounts.bind("--bind", &dir, &dir);
+        for path in &view.covered {
+            mounts.bind_nothing(path);
+        }
         mounts.bind("--bind", &home, &home);
         for (store, seen) in &kept {
             mounts.bind("--bind", store, seen);

@@ -23,6 +23,8 @@ pub(crate) struct View {
     pub(crate) home_folders: Vec<HomeFolder>,
     /// Added to what was copied into the home.
     pub(crate) settings: Option<HomeSettings>,
+    /// Folders of the work tree that are empty for it.
+    pub(crate) covered: Vec<PathBuf>,
     /// Where a job's sessions are kept between its runs.
     pub(crate) kept: Option<PathBuf>,
     /// Those that are wanted as files go into the home, which goes when the process does.

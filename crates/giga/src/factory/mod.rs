@@ -49,7 +49,7 @@ pub(crate) async fn run(args: &RunArgs, settings: &Settings) -> Result<(), CliEr
     let agent = async {
         // Held until the agent has ended.
         let _lock = base::lock(&config.base, args.until_stdin_ends).await?;
-        run_agent(config, stop.clone(), is_ready.clone()).await
+        Box::pin(run_agent(config, stop.clone(), is_ready.clone())).await
     };
     tokio::pin!(agent);
     tokio::select! {

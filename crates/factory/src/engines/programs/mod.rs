@@ -138,6 +138,11 @@ pub(super) trait Cli: Sync {
         &[]
     }
 
+    /// Folders of a work tree that it would obey all the same: it sees them empty in a sandbox.
+    fn covered_folders(&self) -> &[&'static str] {
+        &[]
+    }
+
     /// Variables that it always gets, where the operator has not set them.
     fn own_variables(&self) -> &[(&'static str, &'static str)] {
         &[]
@@ -263,6 +268,10 @@ impl Recipe for Configured {
         self.program.cli().shut_variables()
     }
 
+    fn covered_folders(&self) -> &[&'static str] {
+        self.program.cli().covered_folders()
+    }
+
     fn own_variables(&self) -> &[(&'static str, &'static str)] {
         self.program.cli().own_variables()
     }
@@ -367,6 +376,11 @@ pub(super) trait Recipe: fmt::Debug + Send + Sync {
 
     /// Variables by which it leaves a repository's own settings alone, where the operator has not set them.
     fn shut_variables(&self) -> &[(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Folders of a work tree that it would obey all the same: it sees them empty in a sandbox.
+    fn covered_folders(&self) -> &[&'static str] {
         &[]
     }
 
@@ -609,6 +623,9 @@ impl ProgramEngine {
         view.read.extend(request.shown.iter().cloned());
         view.read.extend(request.tool_server.iter().map(|server| server.program.clone()));
         view.settings = home_settings;
+        if !self.obeys_repository {
+            view.covered = covered(&request.dir, self.recipe.covered_folders());
+        }
         view.kept.clone_from(&request.sessions);
         view.secrets.clone_from(&request.secrets);
         if let Some(home) = &request.home {
@@ -708,6 +725,14 @@ fn addresses(recipe: &dyn Recipe, host: &HostEnvironment) -> Vec<(String, u16)> 
     urls.filter_map(|url| host_of(&url)).collect()
 }
 
+/// Those that are there, by their real names: a link may lead to another folder of the tree, and outside of it nothing is shown.
+fn covered(tree: &Path, names: &[&str]) -> Vec<PathBuf> {
+    let Ok(root) = tree.canonicalize() else { return Vec::new() };
+    let real = names.iter().filter_map(|name| root.join(name).canonicalize().ok());
+    let inside = real.filter_map(|path| Some(tree.join(path.strip_prefix(&root).ok()?)));
+    inside.filter(|path| path != tree && path.is_dir()).collect()
+}
+
 fn failed(failure: EngineFailure) -> Run {
     process::not_started(EngineOutcome::Failed(failure))
 }
@@ -759,6 +784,25 @@ mod tests {
                 "{hosts:?}"
             );
         }
+    }
+
+    #[test]
+    fn folders_of_a_repository_are_covered_by_their_real_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path().join("tree");
+        let covered = || covered(&tree, &[".tool"]);
+        std::fs::create_dir_all(tree.join("other/plugins")).unwrap();
+        assert_eq!(covered(), Vec::<PathBuf>::new());
+        std::os::unix::fs::symlink("other", tree.join(".tool")).unwrap();
+        assert_eq!(covered(), [tree.join("other")]);
+        std::fs::remove_file(tree.join(".tool")).unwrap();
+        for nowhere in ["..", ".", "other/missing"] {
+            std::os::unix::fs::symlink(nowhere, tree.join(".tool")).unwrap();
+            assert_eq!(covered(), Vec::<PathBuf>::new(), "{nowhere}");
+            std::fs::remove_file(tree.join(".tool")).unwrap();
+        }
+        std::fs::create_dir(tree.join(".tool")).unwrap();
+        assert_eq!(covered(), [tree.join(".tool")]);
     }
 
     #[test]

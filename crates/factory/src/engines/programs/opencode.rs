@@ -78,9 +78,13 @@ impl Cli for Opencode {
         None
     }
 
-    /// Settings and plugins of a repository, which it takes from different places.
+    /// These keep it from the settings of a repository, and not from its plugins (seen with 1.18.33).
     fn shut_variables(&self) -> &[(&'static str, &'static str)] {
         &[("OPENCODE_DISABLE_PROJECT_CONFIG", "1"), ("OPENCODE_PURE", "1")]
+    }
+
+    fn covered_folders(&self) -> &[&'static str] {
+        &[".opencode"]
     }
 
     fn own_variables(&self) -> &[(&'static str, &'static str)] {
