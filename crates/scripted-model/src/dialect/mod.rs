@@ -123,7 +123,7 @@ impl Request {
     }
 }
 
-/// The folder that an engine's first words name, such as `Working directory: /work/app`.
+/// The folder that an engine's first words name, such as `Working directory: /jobs/app`.
 pub(crate) fn folder_in(text: &str) -> Option<String> {
     const MARKS: [&str; 4] =
         ["Primary working directory: ", "Working directory: ", "working directory is ", "<cwd>"];
@@ -158,11 +158,11 @@ mod tests {
     #[test]
     fn a_folder_is_found_in_the_words_of_each_engine() {
         for text in [
-            "<env>\n  Working directory: /work/app\n  Is git: yes",
-            " - Primary working directory: /work/app\n",
-            "<environment_context>\n  <cwd>/work/app</cwd>",
+            "<env>\n  Working directory: /jobs/app\n  Is git: yes",
+            " - Primary working directory: /jobs/app\n",
+            "<environment_context>\n  <cwd>/jobs/app</cwd>",
         ] {
-            assert_eq!(folder_in(text).as_deref(), Some("/work/app"), "{text}");
+            assert_eq!(folder_in(text).as_deref(), Some("/jobs/app"), "{text}");
         }
         assert_eq!(folder_in("nothing of the kind"), None);
     }

@@ -45,7 +45,7 @@ fn conversations(turns: usize, stream: bool) -> Vec<(&'static str, String, Value
     let repeated = |one: Value| -> Vec<Value> {
         std::iter::repeat_n(one.as_array().unwrap().clone(), turns).flatten().collect()
     };
-    let told = "Working directory: /work/app\n";
+    let told = "Working directory: /jobs/app\n";
     let user = json!([{ "role": "user", "content": told }]);
     let history =
         repeated(json!([{ "role": "assistant", "content": "x" }, { "role": "user", "content": "y" }]));
@@ -59,7 +59,7 @@ fn conversations(turns: usize, stream: bool) -> Vec<(&'static str, String, Value
         { "type": "function_call", "call_id": "c" }, { "type": "function_call_output", "call_id": "c" },
     ]));
     let first =
-        json!({ "role": "user", "content": [{ "type": "input_text", "text": "<cwd>/work/app</cwd>" }] });
+        json!({ "role": "user", "content": [{ "type": "input_text", "text": "<cwd>/jobs/app</cwd>" }] });
     let input = [vec![first], items].concat();
     let responses =
         json!({ "model": "m", "stream": stream, "input": input, "tools": [{ "name": "exec_command" }] });
@@ -85,7 +85,7 @@ async fn the_turn_follows_from_the_conversation_and_its_tools_are_the_engines() 
             let (status, text) = ask(&model, &path, &body).await;
             assert_eq!(status, 200, "{protocol}: {text}");
             assert!(text.contains(words), "{protocol} {turn}: {text}");
-            let absolute = text.contains("/work/app/a.txt") || protocol == "responses";
+            let absolute = text.contains("/jobs/app/a.txt") || protocol == "responses";
             assert!(turn > 0 || absolute, "{protocol}: {text}");
             assert!(!events(&text).is_empty(), "{protocol}: {text}");
         }
