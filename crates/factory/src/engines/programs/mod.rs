@@ -9,6 +9,7 @@
 mod claude;
 mod codex;
 mod command;
+mod covered;
 mod gemini;
 mod instructions;
 mod opencode;
@@ -624,7 +625,7 @@ impl ProgramEngine {
         view.read.extend(request.tool_server.iter().map(|server| server.program.clone()));
         view.settings = home_settings;
         if !self.obeys_repository {
-            view.covered = covered(&request.dir, self.recipe.covered_folders());
+            view.covered = covered::folders(&request.dir, self.recipe.covered_folders());
         }
         view.kept.clone_from(&request.sessions);
         view.secrets.clone_from(&request.secrets);
@@ -725,14 +726,6 @@ fn addresses(recipe: &dyn Recipe, host: &HostEnvironment) -> Vec<(String, u16)> 
     urls.filter_map(|url| host_of(&url)).collect()
 }
 
-/// Those that are there, by their real names: a link may lead to another folder of the tree, and outside of it nothing is shown.
-fn covered(tree: &Path, names: &[&str]) -> Vec<PathBuf> {
-    let Ok(root) = tree.canonicalize() else { return Vec::new() };
-    let real = names.iter().filter_map(|name| root.join(name).canonicalize().ok());
-    let inside = real.filter_map(|path| Some(tree.join(path.strip_prefix(&root).ok()?)));
-    inside.filter(|path| path != tree && path.is_dir()).collect()
-}
-
 fn failed(failure: EngineFailure) -> Run {
     process::not_started(EngineOutcome::Failed(failure))
 }
@@ -784,25 +777,6 @@ mod tests {
                 "{hosts:?}"
             );
         }
-    }
-
-    #[test]
-    fn folders_of_a_repository_are_covered_by_their_real_names() {
-        let folder = tempfile::tempdir().unwrap();
-        let tree = folder.path().join("tree");
-        let covered = || covered(&tree, &[".tool"]);
-        std::fs::create_dir_all(tree.join("other/plugins")).unwrap();
-        assert_eq!(covered(), Vec::<PathBuf>::new());
-        std::os::unix::fs::symlink("other", tree.join(".tool")).unwrap();
-        assert_eq!(covered(), [tree.join("other")]);
-        std::fs::remove_file(tree.join(".tool")).unwrap();
-        for nowhere in ["..", ".", "other/missing"] {
-            std::os::unix::fs::symlink(nowhere, tree.join(".tool")).unwrap();
-            assert_eq!(covered(), Vec::<PathBuf>::new(), "{nowhere}");
-            std::fs::remove_file(tree.join(".tool")).unwrap();
-        }
-        std::fs::create_dir(tree.join(".tool")).unwrap();
-        assert_eq!(covered(), [tree.join(".tool")]);
     }
 
     #[test]
