@@ -5,7 +5,7 @@ use giga_domain::job::{JobKind, MergeBy, ShipMode};
 use giga_domain::manifest::Manifest;
 use giga_domain::policy_floor::{AsksTooMuch, keep_to};
 use giga_domain::product::DEFAULT_PRODUCT;
-use giga_domain::{Capability, EngineChoice, Job, PolicyFloor, ProductId, TreeLimits};
+use giga_domain::{EngineChoice, Job, PolicyFloor, ProductId, TreeLimits};
 
 use crate::jobs::Origin;
 use crate::products::full_names;
@@ -73,8 +73,8 @@ fn inherit(parent: &Job, child: &mut Manifest) -> Result<(), AsksTooMuch> {
         return Err(AsksTooMuch::new("repo", format!("`{repo}` is not {of}, which {own}")));
     }
     inherit_engine(&spec.engine, child)?;
-    let missing = |needed: &&Capability| !spec.capabilities.contains(needed);
-    if let Some(more) = child.capabilities.iter().find(missing) {
+    if let Some(more) = child.capabilities.beyond(&spec.capabilities).next() {
+        let more = child.capabilities.token(more);
         return Err(AsksTooMuch::new(
             "capabilities",
             format!("`{more}` is not among those of the job that it comes from"),

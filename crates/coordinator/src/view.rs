@@ -342,9 +342,11 @@ impl Fleet {
             promised: state.promises(),
         };
         let mut on_offer: HashMap<&FactoryId, u32> = HashMap::new();
+        let mut units_used = state.units.clone();
         if whom.counts_offers() {
             for (to, job) in state.queue.on_offer() {
                 *on_offer.entry(to).or_default() += 1;
+                units_used.entry(to.clone()).or_default().take(&job.capabilities);
                 *snapshot.running_by_product.entry(job.product.clone()).or_default() += 1;
                 if let Some(concurrency) = &job.concurrency {
                     let key = (job.product.clone(), concurrency.key.clone());
@@ -369,6 +371,7 @@ impl Fleet {
             seat_limit: factory.advertised.seat_limit,
             seats_used: state.seats.get(&factory.id).copied().unwrap_or(0)
                 + on_offer.get(&factory.id).copied().unwrap_or(0),
+            units_used: units_used.get(&factory.id).cloned().unwrap_or_default(),
             load: self.presence.load(factory),
             cost_per_hour: factory.advertised.cost_per_hour,
         };

@@ -1,6 +1,5 @@
 //! Capability tokens such as `os:linux`, `engine:claude`, `has:git` or a bare `gpu`.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -10,11 +9,17 @@ use serde::{Deserialize, Serialize};
 use crate::id::IdError;
 use crate::repo::is_repo_name;
 
+mod set;
+
+pub use set::{CapabilitySet, UnitsInUse};
+
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Capability(Arc<str>);
 
 impl Capability {
+    const GRAMMAR: &str = "a capability is `word` or `class:value` of letters, digits, `.`, `_`, `-` and `+`, at most 100 characters, such as os:linux";
+
     /// The engine of a job that leaves the choice to the factory. One that has any engine but the shell has this, too.
     pub const ANY_ENGINE: &str = "any";
     /// To work on several repositories in one folder; factories of before could not.
@@ -39,6 +44,17 @@ impl Capability {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whether the operator of a machine may say that it has it, rather than the machine itself.
+    pub fn is_for_operators(&self) -> bool {
+        !self.shuts_in() && !["engine:", "repo:"].iter().any(|class| self.0.starts_with(class))
+    }
+
+    /// Whether a factory may have a number of it. Of an engine or a repository there is one or none.
+    pub fn is_countable(&self) -> bool {
+        const WHOLE: [&str; 7] = ["engine:", "repo:", "os:", "arch:", "has:", "sandbox:", "network:"];
+        !WHOLE.iter().any(|class| self.0.starts_with(class))
     }
 
     /// `repo:<name>`: what a factory advertises for a repository that it has at hand.
@@ -72,11 +88,7 @@ impl FromStr for Capability {
         if legal && text.len() <= 100 {
             Ok(Self(text.into()))
         } else {
-            Err(IdError::new(
-                "capability",
-                text,
-                "a capability is `word` or `class:value` of letters, digits, `.`, `_`, `-` and `+`, at most 100 characters, such as os:linux",
-            ))
+            Err(IdError::new("capability", text, Self::GRAMMAR))
         }
     }
 }
@@ -103,67 +115,6 @@ impl fmt::Display for Capability {
 impl fmt::Debug for Capability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-/// A sorted set, so that equal sets print, hash and compare alike.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct CapabilitySet(BTreeSet<Capability>);
-
-impl CapabilitySet {
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Parses each token; the first bad one is the error.
-    pub fn parse<S: AsRef<str>>(tokens: impl IntoIterator<Item = S>) -> Result<Self, IdError> {
-        tokens.into_iter().map(|t| t.as_ref().parse()).collect::<Result<_, _>>().map(Self)
-    }
-
-    pub fn insert(&mut self, capability: Capability) -> bool {
-        self.0.insert(capability)
-    }
-
-    /// For what may not be a capability after all.
-    pub fn extend(&mut self, more: impl IntoIterator<Item = Capability>) {
-        self.0.extend(more);
-    }
-
-    pub fn contains(&self, capability: &Capability) -> bool {
-        self.0.contains(capability)
-    }
-
-    pub fn is_subset(&self, of: &Self) -> bool {
-        self.0.is_subset(&of.0)
-    }
-
-    /// What is asked for here and missing there, in order.
-    pub fn missing_from<'a>(&'a self, there: &'a Self) -> impl Iterator<Item = &'a Capability> {
-        self.0.difference(&there.0)
-    }
-
-    #[must_use]
-    pub fn intersection(&self, other: &Self) -> Self {
-        Self(self.0.intersection(&other.0).cloned().collect())
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &Capability> {
-        self.0.iter()
-    }
-
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl FromIterator<Capability> for CapabilitySet {
-    fn from_iter<I: IntoIterator<Item = Capability>>(iter: I) -> Self {
-        Self(iter.into_iter().collect())
     }
 }
 
@@ -194,13 +145,5 @@ mod tests {
         ] {
             assert!(bad.parse::<Capability>().is_err(), "{bad:?}");
         }
-    }
-
-    #[test]
-    fn missing_names_exactly_what_is_missing() {
-        let wants = CapabilitySet::parse(["os:linux", "build"]).unwrap();
-        let has = CapabilitySet::parse(["engine:shell", "os:linux"]).unwrap();
-        assert!(!wants.is_subset(&has));
-        assert_eq!(wants.missing_from(&has).map(Capability::as_str).collect::<Vec<_>>(), ["build"]);
     }
 }

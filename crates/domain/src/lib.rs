@@ -47,7 +47,7 @@ pub use account::{Account, AccountState, AccountWindow, ClosedAccounts, ClosedEn
 pub use alert::{AlertKind, Severity};
 pub use artifact::{Artifact, ArtifactKey, ArtifactName};
 pub use budget::{Budget, BudgetChange, BudgetSettings, Charge, ChargeHow, Period, Spend};
-pub use capability::{Capability, CapabilitySet};
+pub use capability::{Capability, CapabilitySet, UnitsInUse};
 pub use conversation::{
     Ask, AskPolicy, Conversation, Message, Permissions, Question, QuestionKind, TalkError,
 };

@@ -55,6 +55,8 @@ pub(crate) enum CliError {
     NoSuchTopic(String),
     #[error("there is no account `{0}`")]
     NoSuchAccount(String),
+    #[error("nobody has or asks for the capability `{0}`")]
+    NoSuchCapability(String),
     #[error("{message}")]
     Failed { message: String, hint: Option<String> },
     #[error("writing failed: {0}")]
@@ -92,7 +94,10 @@ impl CliError {
             | Self::Config(_)
             | Self::Usage(_) => USAGE,
             Self::NoToken { .. } | Self::NotItsToken { .. } | Self::SignInEnded { .. } => AUTH,
-            Self::NoSuchJob(_) | Self::NoSuchTopic(_) | Self::NoSuchAccount(_) => NOT_FOUND,
+            Self::NoSuchJob(_)
+            | Self::NoSuchTopic(_)
+            | Self::NoSuchAccount(_)
+            | Self::NoSuchCapability(_) => NOT_FOUND,
             // Whoever read our output has seen enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => OK,
             Self::Client(_)
@@ -159,6 +164,7 @@ impl CliError {
                 "start it with `giga up`, or set the address and token of another with --url and --token-file".to_owned()
             }
             Self::NoSuchJob(_) => "list jobs with `giga job list`".to_owned(),
+            Self::NoSuchCapability(_) => "list capabilities with `giga capability list`".to_owned(),
             Self::NoSuchAccount(_) => "list accounts with `giga account list`".to_owned(),
             Self::NoSuchTopic(_) => "list topics with `giga topic list`".to_owned(),
             Self::Failed { hint, .. } => return hint.clone(),

@@ -205,6 +205,7 @@ impl Workload {
             clones: Vec::new(),
             seat_limit: (self.seats.start() + at % spread) as u32,
             seats_used: 0,
+            units_used: giga_domain::UnitsInUse::default(),
             load: random.below(100) as f64 / 200.0,
             cost_per_hour: at.is_multiple_of(3).then(|| Usd::from_micros(100_000 * random.below(20) as i64)),
         }

@@ -11,7 +11,7 @@ use strum::Display;
 
 use crate::{FactoryView, JobView, Policy, Snapshot};
 
-/// In the order in which they are asked; the first that fails is the rejection. Up to `Seats` they are about a
+/// In the order in which they are asked; the first that fails is the rejection. Up to `InUse` they are about a
 /// factory, from `NotReady` to `Concurrency` about the job alone, the last three about the pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Display)]
 #[serde(rename_all = "snake_case")]
@@ -25,6 +25,8 @@ pub enum Filter {
     Repo,
     Quota,
     Seats,
+    /// Of a capability that the factory has a number of, too few are left.
+    InUse,
     NotReady,
     Paused,
     Budget,
@@ -32,6 +34,13 @@ pub enum Filter {
     Offered,
     Excluded,
     Unfit,
+}
+
+impl Filter {
+    /// Whether it passes by itself when running jobs end.
+    pub(crate) fn passes_with_running_jobs(self) -> bool {
+        matches!(self, Self::Seats | Self::InUse)
+    }
 }
 
 /// Why a factory cannot take the job.
@@ -121,19 +130,22 @@ pub(crate) fn factory_failures(job: &JobView, factory: &FactoryView) -> Vec<Filt
     if factory.free_seats() == 0 {
         failures.push(Filter::Seats);
     }
+    if is_capable(job, factory) && factory.short_of(job).next().is_some() {
+        failures.push(Filter::InUse);
+    }
     failures
 }
 
-/// Whether the factory has what the job asks for, with an account that takes work. Nothing else is asked.
+/// Whether the factory has what the job asks for and enough of it left, with an account that takes work. Nothing else is asked.
 pub fn can_run(job: &JobView, factory: &FactoryView) -> bool {
-    is_capable(job, factory) && !is_out_of_quota(job, factory)
+    is_capable(job, factory) && !is_out_of_quota(job, factory) && factory.short_of(job).next().is_none()
 }
 
 /// Whether the job waits for this account and for nothing else that does not pass by itself: it has no place now, and
 /// would have one, seats aside, if the account were open.
 pub fn runs_but_for(job: &JobView, snapshot: &Snapshot, account: &AccountId) -> bool {
     let suits =
-        |factory: &FactoryView| factory_failures(job, factory).iter().all(|filter| *filter == Filter::Seats);
+        |factory: &FactoryView| factory_failures(job, factory).iter().all(|f| f.passes_with_running_jobs());
     let opened = |factory: &FactoryView| {
         let mut factory = factory.clone();
         for closed in factory.closed.iter().filter(|closed| closed.account == *account) {

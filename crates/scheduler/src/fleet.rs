@@ -40,9 +40,18 @@ pub(crate) struct Fleet<'a> {
     dearest: Usd,
     seats: Seats,
     seats_used: Vec<u32>,
+    /// Of each capability that some factory has a number of: who has how many, and how many of them are in use.
+    units: HashMap<usize, Vec<Units>>,
     idleness: Vec<f64>,
     /// 0 with a free seat, minus infinity without: added to a score it rules the factory out.
     room: Vec<f64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Units {
+    factory: usize,
+    all: u32,
+    used: u32,
 }
 
 impl<'a> Fleet<'a> {
@@ -71,6 +80,7 @@ impl<'a> Fleet<'a> {
             dearest: factories.iter().filter_map(|f| f.cost_per_hour).max().unwrap_or_default(),
             seats,
             seats_used: factories.iter().map(|f| f.seats_used).collect(),
+            units: HashMap::new(),
             idleness: vec![0.0; factories.len()],
             room: vec![0.0; factories.len()],
             factories,
@@ -88,6 +98,10 @@ impl<'a> Fleet<'a> {
         for capability in factory.capabilities.iter() {
             let id = self.capability_ids[capability];
             row[id / 64] |= 1 << (id % 64);
+        }
+        for (capability, all) in factory.capabilities.counted() {
+            let units = Units { factory: at, all, used: factory.units_used.of(capability) };
+            self.units.entry(self.capability_ids[capability]).or_default().push(units);
         }
         self.close_engines(at);
         self.rarity_offered.push(self.rarity_of(factory.capabilities.iter()));
@@ -144,9 +158,43 @@ impl<'a> Fleet<'a> {
         self.room[at] = if full { NOWHERE } else { 0.0 };
     }
 
-    pub(crate) fn take_seat(&mut self, at: usize) {
+    pub(crate) fn take_seat(&mut self, at: usize, job: &JobView) {
         self.seats_used[at] = self.seats_used[at].saturating_add(1);
         self.weigh_seats(at);
+        for (capability, wanted) in self.counted(job) {
+            let here =
+                self.units.get_mut(&capability).and_then(|all| find(all, at).map(|found| &mut all[found]));
+            if let Some(here) = here {
+                here.used = here.used.saturating_add(wanted);
+            }
+        }
+    }
+
+    /// What the job asks for and some factory has a number of. Nothing for most.
+    fn counted(&self, job: &JobView) -> Vec<(usize, u32)> {
+        if self.units.is_empty() {
+            return Vec::new();
+        }
+        let id = |capability| self.capability_ids.get(capability).copied();
+        let counted = job.capabilities.countable().filter_map(|(name, wanted)| Some((id(name)?, wanted)));
+        counted.filter(|(id, _)| self.units.contains_key(id)).collect()
+    }
+
+    fn units_at(&self, at: usize, capability: usize) -> Option<Units> {
+        let all = self.units.get(&capability)?;
+        find(all, at).map(|found| all[found])
+    }
+
+    /// Whether it has that many at all, in use or not.
+    fn has_units(&self, at: usize, counted: &[(usize, u32)]) -> bool {
+        counted.iter().all(|(id, wanted)| self.units_at(at, *id).is_none_or(|units| units.all >= *wanted))
+    }
+
+    /// Whether that many are left.
+    fn has_units_left(&self, at: usize, counted: &[(usize, u32)]) -> bool {
+        let is_enough = |units: Units, wanted| units.all.saturating_sub(units.used) >= wanted;
+        let left = |(id, wanted): &(usize, u32)| self.units_at(at, *id).is_none_or(|u| is_enough(u, *wanted));
+        self.seats == Seats::Endless || counted.iter().all(left)
     }
 
     pub(crate) fn index_of(&self, id: &FactoryId) -> Option<usize> {
@@ -170,6 +218,11 @@ impl<'a> Fleet<'a> {
         }
         Some(bits)
     }
+}
+
+/// Each list is made in the order of the factories.
+fn find(units: &[Units], factory: usize) -> Option<usize> {
+    units.binary_search_by_key(&factory, |units| units.factory).ok()
 }
 
 /// The engines of a choice as bits.
@@ -224,8 +277,10 @@ pub(crate) struct Candidates {
     weights: Weights,
     rarity_needed: f64,
     engines: Engines,
+    /// By number: what is left of it changes while a plan is made.
+    counted: Vec<(usize, u32)>,
     /// The filter at which the factory that came furthest failed; `Seats` when one passed all before it.
-    pub(crate) furthest: Filter,
+    furthest: Filter,
 }
 
 impl Candidates {
@@ -236,6 +291,7 @@ impl Candidates {
             weights: score::sane(weights),
             rarity_needed: fleet.rarity_of(job.capabilities.iter()),
             engines: Engines::new(fleet, &job.engine),
+            counted: fleet.counted(job),
             furthest: Filter::Draining,
         };
         let mut warm =
@@ -255,7 +311,8 @@ impl Candidates {
             };
             let row = fleet.row(at);
             let capable = needed.as_ref().is_some_and(|n| n.iter().zip(row).all(|(n, has)| n & !has == 0))
-                && candidates.engines.is_here(row);
+                && candidates.engines.is_here(row)
+                && fleet.has_units(at, &candidates.counted);
             let closed = fleet.closed_row(at);
             let failed = feasible::standing(factory).or_else(|| {
                 if !feasible::admits_product(job, factory) {
@@ -305,11 +362,23 @@ impl Candidates {
     /// How good the factory is right now; `None` where the job cannot run or has no seat.
     pub(crate) fn rank(&self, fleet: &Fleet<'_>, at: usize) -> Option<f64> {
         let rank = self.fixed[at] + self.weights[ScoreTerm::Load] * fleet.idleness[at] + fleet.room[at];
-        (rank > NOWHERE).then_some(rank)
+        (rank > NOWHERE && fleet.has_units_left(at, &self.counted)).then_some(rank)
+    }
+
+    /// What stands in the way of these jobs where no factory has a place for them.
+    pub(crate) fn obstacle(&self, fleet: &Fleet<'_>) -> Filter {
+        let has_seat = |at: usize| self.fixed[at] + fleet.room[at] > NOWHERE;
+        match !self.counted.is_empty() && (0..self.fixed.len()).any(has_seat) {
+            true => Filter::InUse,
+            false => self.furthest,
+        }
     }
 
     /// The best factory with a seat, the lowest id among equals.
     pub(crate) fn best(&self, fleet: &Fleet<'_>) -> Option<usize> {
+        if !self.counted.is_empty() {
+            return self.best_of(fleet, |_| true);
+        }
         let weight = self.weights[ScoreTerm::Load];
         let mut best = (NOWHERE, 0);
         let blocks = self.fixed.chunks(BLOCK).zip(fleet.idleness.chunks(BLOCK)).zip(fleet.room.chunks(BLOCK));

@@ -50,12 +50,11 @@ pub fn evictions(
     }
     let (mut snapshot, mut policy) = (snapshot.clone(), policy.clone());
     for placement in &plan.placements {
+        let Some(job) = queue.get(placement.job) else { continue };
         if let Some(factory) = snapshot.factories.iter_mut().find(|f| f.id == placement.factory) {
-            factory.seats_used += 1;
+            factory.hold(job);
         }
-        if let Some(job) = queue.get(placement.job) {
-            take(&mut snapshot, &mut policy, job);
-        }
+        take(&mut snapshot, &mut policy, job);
     }
     let placed: HashSet<JobId> = plan.placements.iter().map(|placement| placement.job).collect();
     let waits = |job: JobId| queue.get(job).is_some() && !placed.contains(&job);

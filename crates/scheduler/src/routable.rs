@@ -161,7 +161,15 @@ pub(crate) fn is_any_engine(capability: &Capability) -> bool {
 /// What the job asks for and the factory has not, in words; of several engines it lacks one.
 pub(crate) fn lacked(job: &JobView, factory: &FactoryView) -> Vec<String> {
     let missing = feasible::lacking(job, factory);
-    let mut words: Vec<String> = spelled_out(&missing);
+    let too_few = |capability: &Capability| {
+        let has = factory.capabilities.units(capability)?;
+        Some(format!("`{}` (it has {has})", job.capabilities.token(capability)))
+    };
+    let mut words: Vec<String> = spelled_out(&missing)
+        .into_iter()
+        .zip(&missing)
+        .map(|(word, capability)| too_few(capability).unwrap_or(word))
+        .collect();
     let several = job.engine.alternatives();
     if feasible::lacks(job, factory) > missing.len() {
         let names: Vec<String> = several.iter().map(|pick| format!("`{}`", pick.capability())).collect();

@@ -375,9 +375,9 @@ impl<'a> Planner<'a> {
             return fleet.index_of(to).filter(open).map_or(Outcome::Not(Reach::Job, Filter::Offered), place);
         }
         let Some(mut best) = candidates.best(fleet) else {
-            let furthest = candidates.furthest;
-            self.fits.exhaust(fit, furthest);
-            return Outcome::Not(Reach::Lane, furthest);
+            let obstacle = candidates.obstacle(fleet);
+            self.fits.exhaust(fit, obstacle);
+            return Outcome::Not(Reach::Lane, obstacle);
         };
         if excluded(best) {
             match candidates.best_of(fleet, |at| !excluded(at)) {
@@ -412,7 +412,7 @@ impl<'a> Planner<'a> {
             factory: self.fleet.factories[factory].id.clone(),
             score,
         });
-        self.fleet.take_seat(factory);
+        self.fleet.take_seat(factory, job);
         if let Some(concurrency) = &job.concurrency {
             *self.placed_by_key.entry((&job.product, &concurrency.key)).or_insert(0) += 1;
         }

@@ -9,7 +9,7 @@ use giga_domain::factory::FactoryRepo;
 use giga_domain::job::Concurrency;
 use giga_domain::{
     Access, Capability, CapabilitySet, ClosedEngine, EngineChoice, EngineHere, Evict, FactoryId,
-    FactoryState, Health, JobId, Priority, ProductId, Rev, Timestamp, Usd,
+    FactoryState, Health, JobId, Priority, ProductId, Rev, Timestamp, UnitsInUse, Usd,
 };
 
 pub use crate::policy::ProductPolicy;
@@ -86,6 +86,8 @@ pub struct FactoryView {
     pub clones: Vec<String>,
     pub seat_limit: u32,
     pub seats_used: u32,
+    /// What the jobs that it holds use of what it has a number of.
+    pub units_used: UnitsInUse,
     /// Its own measure of how busy it is, 0 for idle.
     pub load: f64,
     pub cost_per_hour: Option<Usd>,
@@ -94,6 +96,17 @@ pub struct FactoryView {
 impl FactoryView {
     pub fn free_seats(&self) -> u32 {
         self.seat_limit.saturating_sub(self.seats_used)
+    }
+
+    /// One more job is there.
+    pub(crate) fn hold(&mut self, job: &JobView) {
+        self.seats_used = self.seats_used.saturating_add(1);
+        self.units_used.take(&job.capabilities);
+    }
+
+    /// Of what the job uses and there is a number of: what there are too few left of, and how many are left.
+    pub(crate) fn short_of<'a>(&'a self, job: &'a JobView) -> impl Iterator<Item = (&'a Capability, u32)> {
+        job.capabilities.short_of(&self.capabilities, &self.units_used)
     }
 
     /// Its engines, and whether each can be given work.

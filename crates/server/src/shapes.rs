@@ -71,8 +71,8 @@ impl App {
             live: self.coordinator.is_live(factory),
             health: advertised.health.into(),
             health_reason: advertised.health_reason.clone(),
-            capabilities: texts(factory.scope.cut(&advertised.capabilities).iter()),
-            advertised: texts(advertised.capabilities.iter()),
+            capabilities: factory.scope.cut(&advertised.capabilities).tokens().collect(),
+            advertised: advertised.capabilities.tokens().collect(),
             products: texts(products),
             repos: advertised.repos.iter().filter(|repo| sees(&repo.name)).map(repo).collect(),
             can_clone: advertised.can_clone,
@@ -165,7 +165,7 @@ shown_as! {
         NoFactories Order Preemption Dependency Child Question Review Ship Merge Failed, BlockerCode::Filter(by) => filter(by)
     }
     fn filter(Filter) -> wire::BlockerCode {
-        Draining Stale Down Product Capabilities Repo Quota Seats NotReady Paused Budget Concurrency Offered Excluded
+        Draining Stale Down Product Capabilities Repo Quota Seats InUse NotReady Paused Budget Concurrency Offered Excluded
         Unfit
     }
 }

@@ -157,6 +157,8 @@ impl Tables {
             let used =
                 self.held().filter(|job| job.lease().is_some_and(|lease| lease.factory == *id)).count();
             loaded.seats_in_use.insert(id.clone(), used as u32);
+            let there = self.held().filter(|job| job.lease().is_some_and(|lease| lease.factory == *id));
+            loaded.count_units(there.map(|job| (id.clone(), job.spec.capabilities.clone())));
         }
 
         if let Some(before) = needs.prunable {

@@ -3,9 +3,9 @@
 use super::transport::Call;
 use super::{Answer, Client, ClientError};
 use crate::wire::{
-    AccountList, DrainRequest, EnrollAnswer, EnrollRequest, Factory, FactoryList, IssueTokenAnswer,
-    IssueTokenRequest, PruneAnswer, PruneRequest, RenewTokenRequest, RotateAnswer, RotatedKeys, Token,
-    TokenList,
+    AccountList, CapabilityList, DrainRequest, EnrollAnswer, EnrollRequest, Factory, FactoryList,
+    IssueTokenAnswer, IssueTokenRequest, PruneAnswer, PruneRequest, RenewTokenRequest, RotateAnswer,
+    RotatedKeys, Token, TokenList,
 };
 
 type Result<T> = std::result::Result<Answer<T>, ClientError>;
@@ -22,6 +22,11 @@ impl Client {
     /// Those that engines are signed in with.
     pub async fn accounts(&self) -> Result<AccountList> {
         self.ask(Call::get(&["accounts"])).await
+    }
+
+    /// Which the fleet has, who uses them and who waits for them.
+    pub async fn capabilities(&self) -> Result<CapabilityList> {
+        self.ask(Call::get(&["capabilities"])).await
     }
 
     pub async fn enroll(&self, request: &EnrollRequest) -> Result<EnrollAnswer> {

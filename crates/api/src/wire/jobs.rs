@@ -389,7 +389,7 @@ impl From<&domain::Job> for Job {
             } else {
                 Vec::new()
             },
-            capabilities: spec.capabilities.iter().map(ToString::to_string).collect(),
+            capabilities: spec.capabilities.tokens().collect(),
             deps: spec.deps.iter().map(ToString::to_string).collect(),
             deps_mode: spec.deps_mode.into(),
             parent_id: spec.parent.map(|id| id.to_string()),

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod budgets;
+mod capabilities;
 mod control;
 mod conversation;
 mod dag;
@@ -26,6 +27,7 @@ mod work;
 
 pub use accounts::*;
 pub use budgets::*;
+pub use capabilities::*;
 pub use control::*;
 pub use conversation::*;
 pub use dag::*;

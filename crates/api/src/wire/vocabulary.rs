@@ -329,6 +329,7 @@ words! {
         Repo,
         Quota,
         Seats,
+        InUse,
         NotReady,
         Paused,
         Budget,

@@ -146,6 +146,7 @@ fn why(lost: &Lost) -> &'static str {
     match lost {
         Lost::Gone(why) | Lost::NotAllowed(why) => why,
         Lost::NoSeat => "the factory has no free seat",
+        Lost::InUse => "what it needs by number is in use on the factory",
         Lost::KeyBusy => "its concurrency key is at its limit",
         Lost::Budget(Closed::Paused) => "its product's budget is closed",
         Lost::Budget(Closed::Short { .. }) => "its product's budget has too little left for it",

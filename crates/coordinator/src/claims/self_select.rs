@@ -64,10 +64,7 @@ impl Claims {
             // A factory knows no such capability of its own; that it has it was judged here.
             capabilities: job
                 .capabilities
-                .iter()
-                .filter(|needed| needed.as_engine() != Some(Capability::ANY_ENGINE))
-                .cloned()
-                .collect(),
+                .without(|needed| needed.as_engine() == Some(Capability::ANY_ENGINE)),
             repo: job.repo.clone(),
             more_repos: job.more_repos.clone(),
             enqueued_at: job.enqueued_at,

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use giga_domain::flag::{DELIVERY, FlagDef, delivery_of};
 use giga_domain::{
-    Delivery, DispatchSeq, Evict, Factory, FactoryId, FeedPos, Job, JobId, Offer, Priority, ProductId,
-    RequestId, Rev, Stage, State, Timestamp,
+    CapabilitySet, Delivery, DispatchSeq, Evict, Factory, FactoryId, FeedPos, Job, JobId, Offer, Priority,
+    ProductId, RequestId, Rev, Stage, State, Timestamp, UnitsInUse,
 };
 use giga_ports::{StoreError, StoreReads};
 use giga_scheduler::{Earlier, JobView, ReadyQueue};
@@ -26,6 +26,8 @@ pub(crate) struct ViewState {
     pub(crate) running: HashMap<JobId, Running>,
     pub(super) grants: HashMap<(FactoryId, RequestId), JobId>,
     pub(super) seats: HashMap<FactoryId, u32>,
+    /// Of factories whose jobs use what can be counted.
+    pub(super) units: HashMap<FactoryId, UnitsInUse>,
     pub(super) by_product: HashMap<ProductId, u32>,
     pub(super) by_key: HashMap<(ProductId, String), u32>,
     pub(crate) factories: BTreeMap<FactoryId, Factory>,
@@ -71,6 +73,7 @@ pub(crate) struct Running {
     pub(crate) evict: Option<Evict>,
     request: RequestId,
     key: Option<String>,
+    pub(crate) capabilities: CapabilitySet,
 }
 
 /// Where the parents of new jobs last ran, for affinity. Jobs that ran before have their own warmth.
@@ -150,6 +153,7 @@ impl ViewState {
                 evict: lease.evict,
                 request: lease.request.clone(),
                 key: job.spec.concurrency.as_ref().map(|c| c.key.clone()),
+                capabilities: job.spec.capabilities.clone(),
             };
             self.count(&running, 1);
             self.grants.insert((running.factory.clone(), running.request.clone()), job.id);
@@ -184,6 +188,10 @@ impl ViewState {
         add(&mut self.by_product, running.product.clone(), by);
         if let Some(key) = &running.key {
             add(&mut self.by_key, (running.product.clone(), key.clone()), by);
+        }
+        if running.capabilities.countable().next().is_some() {
+            let used = self.units.entry(running.factory.clone()).or_default();
+            if by > 0 { used.take(&running.capabilities) } else { used.give_back(&running.capabilities) }
         }
     }
 

@@ -9,12 +9,13 @@ use super::reader::{Field, Section};
 use super::tree::Node;
 use super::{Dep, Manifest, engine, grammar, secrets};
 use crate::engine::SHELL;
+use crate::id::IdError;
 use crate::job::{
     BudgetCaps, Concurrency, DepsMode, FailurePolicy, JobKind, MergeSettings, RetryPolicy, ReviewGate,
     ShipMode,
 };
 use crate::repo::{folder_name, is_repo_name};
-use crate::{AskPolicy, Capability, CapabilitySet, EngineChoice, FailReason, JobId, Priority, limits};
+use crate::{AskPolicy, CapabilitySet, EngineChoice, FailReason, JobId, Priority, limits};
 
 /// Idempotency keys that begin so are made from the items of trackers, and by nobody else.
 pub const TRACKER_KEY: &str = "tracker:";
@@ -254,20 +255,30 @@ fn script(field: &Field<'_>, engine: &EngineChoice, p: &mut Problems) -> Option<
 /// A value with a grammar of its own, whose error says what would be right.
 fn parsed<T>(field: &Field<'_>, what: &str, p: &mut Problems) -> Option<T>
 where
-    T: std::str::FromStr<Err = crate::id::IdError>,
+    T: std::str::FromStr<Err = IdError>,
 {
     match field.text(what, p)?.parse() {
         Ok(value) => Some(value),
         Err(error) => {
-            field.refuse(format!("is malformed: {}; it is {}", error.rule, field.node.described()), p);
+            malformed(field, &error, p);
             None
         }
     }
 }
 
+fn malformed(field: &Field<'_>, error: &IdError, p: &mut Problems) {
+    field.refuse(format!("is malformed: {}; it is {}", error.rule, field.node.described()), p);
+}
+
 fn capabilities(field: &Field<'_>, p: &mut Problems) -> CapabilitySet {
-    let items = field.items("capabilities", limits::CAPABILITIES, p);
-    items.iter().filter_map(|item| parsed::<Capability>(item, "a capability", p)).collect()
+    let mut capabilities = CapabilitySet::new();
+    for item in field.items("capabilities", limits::CAPABILITIES, p) {
+        let Some(token) = item.text("a capability", p) else { continue };
+        if let Err(error) = capabilities.insert_token(token) {
+            malformed(&item, &error, p);
+        }
+    }
+    capabilities
 }
 
 fn deps(field: &Field<'_>, own_name: Option<&str>, p: &mut Problems) -> Vec<Dep> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_api::client::Trust;
-use giga_domain::FactoryId;
+use giga_domain::{CapabilitySet, FactoryId, Usd};
 
 use super::BrokerConnector;
 use crate::engines::{EnginesConfig, ToolServer, Watchdog};
@@ -24,6 +24,10 @@ pub struct AgentConfig {
     /// A token that may enroll, for the first start; afterwards the factory's own is kept in `base`.
     pub enroll_with: Option<String>,
     pub seats: u32,
+    /// What the machine has beside what is detected.
+    pub capabilities: CapabilitySet,
+    /// What the machine costs, engines aside.
+    pub cost_per_hour: Option<Usd>,
     pub engines: EnginesConfig,
     pub sandbox: SandboxConfig,
     /// Whether it runs scripts and verify commands. Without them it still runs engines that read prompts.

@@ -29,7 +29,9 @@ const MOST_WORDS: usize = 64 * 1024;
 pub(super) fn capabilities(shared: &Shared, repos: &[LocalRepo]) -> CapabilitySet {
     let repos = repos.iter().filter_map(|repo| Capability::repo(&repo.name).ok());
     let engines = shared.engines.capabilities();
-    shared.capabilities.iter().chain(engines.iter()).cloned().chain(repos).collect()
+    let mut all = shared.machine.capabilities().union(&engines);
+    all.extend(repos);
+    all
 }
 
 fn entries(repos: Vec<LocalRepo>) -> Vec<RepoEntry> {
@@ -57,7 +59,7 @@ async fn send(shared: &Shared, take_over: bool) -> Result<(Duration, CapabilityS
     let (health, reason) = shared.health.now();
     let request = HeartbeatRequest {
         factory_id: shared.id.to_string(),
-        capabilities: capabilities.iter().map(ToString::to_string).collect(),
+        capabilities: capabilities.tokens().collect(),
         repos: entries(repos),
         seat_limit: shared.seat_limit,
         load: machine::load(),
@@ -67,7 +69,7 @@ async fn send(shared: &Shared, take_over: bool) -> Result<(Duration, CapabilityS
         clones: shared.workspace.clones(),
         instance: Some(shared.instance.clone()),
         take_over,
-        cost_usd_per_hour: None,
+        cost_usd_per_hour: shared.cost_per_hour,
         delivery: Some((*shared.delivery.actual.borrow()).into()),
         accounts: shared.accounts.reports(&shared.engines.known(), accounts::now()),
     };

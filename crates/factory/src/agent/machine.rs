@@ -1,6 +1,57 @@
-//! How busy this machine is, whatever keeps it busy. Seats in use are counted apart from it.
+//! What this machine has, engines and repositories aside, and how busy it is, whatever keeps it busy. Seats in use are counted
+//! apart from it.
 
 use std::num::NonZero;
+
+use giga_domain::CapabilitySet;
+use parking_lot::Mutex;
+
+use super::detect;
+use crate::sandbox::Sandbox;
+
+/// Tools come and go while an agent runs, so what is detected is looked at again now and then. What its operator declared
+/// stays as it is.
+pub(super) struct Machine {
+    sandbox: Sandbox,
+    declared: CapabilitySet,
+    detected: Mutex<CapabilitySet>,
+}
+
+impl Machine {
+    pub(super) async fn detect(sandbox: Sandbox, declared: CapabilitySet) -> Self {
+        let detected = Mutex::new(found_in(&sandbox).await);
+        Self { sandbox, declared, detected }
+    }
+
+    pub(super) fn capabilities(&self) -> CapabilitySet {
+        self.detected.lock().clone().union(&self.declared)
+    }
+
+    pub(super) fn is_sandboxed(&self) -> bool {
+        self.sandbox.missing().is_none()
+    }
+
+    /// Answers whether something changed, and says in the log what.
+    pub(super) async fn look_again(&self) -> bool {
+        let found = found_in(&self.sandbox).await;
+        let before = std::mem::replace(&mut *self.detected.lock(), found.clone());
+        let names = |of: &CapabilitySet, than: &CapabilitySet| {
+            of.missing_from(than).map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        };
+        let (new, gone) = (names(&found, &before), names(&before, &found));
+        if found != before {
+            tracing::info!(new, gone, "the machine's tools have changed");
+        }
+        found != before
+    }
+}
+
+async fn found_in(sandbox: &Sandbox) -> CapabilitySet {
+    let mut found = detect::machine(sandbox).await;
+    found.insert(sandbox.capability());
+    found.extend(sandbox.network_capabilities());
+    found
+}
 
 /// 0 for idle, 1 where every core has something to do or all memory is in use; nothing where the system does not say.
 pub(super) fn load() -> f64 {

@@ -53,7 +53,7 @@ use std::time::Duration;
 
 use giga_api::client::Client;
 use giga_api::wire::FactoryInstance;
-use giga_domain::{CapabilitySet, FactoryId};
+use giga_domain::{FactoryId, Usd};
 use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -75,8 +75,8 @@ struct Shared {
     engines: roster::Roster,
     accounts: accounts::Accounts,
     health: health::MachineHealth,
-    /// What the machine has, engines and repositories aside.
-    capabilities: CapabilitySet,
+    machine: machine::Machine,
+    cost_per_hour: Option<Usd>,
     can_clone: bool,
     instance: FactoryInstance,
     /// Another process became this factory, in the coordinator's words.
@@ -135,11 +135,7 @@ pub async fn run_with_ready(
     all.retain(|engine| config.commands || engine.name() != plan::SHELL);
     let roster = roster::Roster::new(all);
     roster.first_look().await;
-    let mut capabilities = detect::machine(&sandbox).await;
-    capabilities.insert(sandbox.capability());
-    for capability in sandbox.network_capabilities() {
-        capabilities.insert(capability);
-    }
+    let machine = machine::Machine::detect(sandbox, config.capabilities).await;
     let instance = folder::instance_id(&config.base)?;
     let shared = Arc::new(Shared {
         client,
@@ -149,7 +145,8 @@ pub async fn run_with_ready(
         engines: roster,
         accounts: accounts::Accounts::new(&instance),
         health: health::MachineHealth::new(config.base.clone()),
-        capabilities,
+        machine,
+        cost_per_hour: config.cost_per_hour,
         can_clone: config.can_clone,
         instance: FactoryInstance { id: instance, host: folder::host() },
         replaced: OnceLock::new(),

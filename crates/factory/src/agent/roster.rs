@@ -178,9 +178,13 @@ pub(super) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
         let wanted = |found: Option<&Preflight>| {
             all || matches!(found, None | Some(Preflight::NotSignedIn { .. } | Preflight::Broken { .. }))
         };
+        let looked = async {
+            let tools = all && shared.machine.look_again().await;
+            roster.look(wanted).await || tools
+        };
         let changed = tokio::select! {
             () = stop.cancelled() => return,
-            changed = roster.look(wanted) => changed,
+            changed = looked => changed,
         };
         if changed {
             shared.heartbeat_hint.notify_one();

@@ -126,8 +126,7 @@ impl JobRun<'_> {
             let engine = work.engine.name();
             return unfit(format!("{engine} works on other machines, where secrets of this fleet do not go"));
         }
-        let in_sandbox =
-            self.shared.capabilities.iter().any(|capability| capability.as_str() == "sandbox:bwrap");
+        let in_sandbox = self.shared.machine.is_sandboxed();
         for secret in given {
             match &secret.place {
                 SecretPlace::File(_) if !in_sandbox => {

@@ -19,6 +19,17 @@ pub(crate) enum AccountCommand {
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum CapabilityCommand {
+    /// List capabilities: who has each, how many are in use, and how many jobs wait for it
+    List,
+    /// Show one capability: its factories, what is in use, and which products ask for it
+    Show {
+        /// The capability, such as gpu:a100
+        capability: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum FactoryCommand {
     /// Run jobs on this machine
     #[command(after_help = "\
@@ -109,6 +120,12 @@ pub(crate) struct WorkArgs {
     /// How many jobs to run at once [env: GIGA_SEATS] [default: 2]
     #[arg(long, value_name = "COUNT")]
     pub(crate) seats: Option<String>,
+    /// What this machine has that cannot be detected, with a number where jobs use it up, such as gpu:a100=2 [env: GIGA_CAPABILITIES]
+    #[arg(long = "capability", value_delimiter = ',', value_name = "CAPABILITY")]
+    pub(crate) capabilities: Vec<String>,
+    /// What this machine costs, in dollars per hour; cheaper machines are preferred [env: GIGA_COST_PER_HOUR]
+    #[arg(long, value_name = "DOLLARS")]
+    pub(crate) cost_per_hour: Option<String>,
     /// Folder of repositories that jobs may name [env: GIGA_REPOS]
     #[arg(long, value_name = "DIR")]
     pub(crate) repos: Option<PathBuf>,

@@ -27,8 +27,8 @@ pub(crate) use demo::DemoArgs;
 pub(crate) use effects::{EffectsCommand, ListEffectsArgs, OutsideArgs, TrackerCommand, WebhookCommand};
 pub(crate) use engine::{EngineCommand, EngineTryArgs};
 pub(crate) use fleet::{
-    AccountCommand, FactoryArg, FactoryCommand, FlagsCommand, KeyCommand, RunArgs, SandboxArgs, TokenCommand,
-    WorkArgs,
+    AccountCommand, CapabilityCommand, FactoryArg, FactoryCommand, FlagsCommand, KeyCommand, RunArgs,
+    SandboxArgs, TokenCommand, WorkArgs,
 };
 pub(crate) use job::{
     ActArgs, AnswerArgs, AskArgs, EventsArgs, InitArgs, JobArg, JobCommand, ListArgs, LogsArgs, SayArgs,
@@ -227,6 +227,19 @@ An account is a login of an engine, known by a fingerprint. The same login on tw
 account: when its provider's window is used up, no factory is given work for it until it opens again."
     )]
     Account(AccountCommand),
+    /// See supply and demand of capabilities: who has what, who uses it and who waits for it
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  giga capability list
+  giga capability show gpu:a100
+
+What is asked for and missing comes first. A factory declares what cannot be detected, with a number
+where jobs use it up: `giga factory run --capability gpu:a100=2`. A job that asks for gpu:a100 uses
+one of them while it runs, one that asks for gpu:a100=2 uses both."
+    )]
+    Capability(CapabilityCommand),
     /// See the sandbox that jobs run in
     #[command(subcommand)]
     Sandbox(SandboxCommand),

@@ -7,6 +7,7 @@ mod ask;
 mod ask_people;
 mod broker;
 mod budget;
+mod capability;
 mod context;
 mod dag;
 pub(crate) mod demo;
@@ -54,6 +55,7 @@ pub(crate) async fn run(command: Command, settings: Settings) -> Done {
         Command::Factory(command) => factory::run(command, &context).await,
         Command::Engine(command) => engine::run(command, &context).await,
         Command::Account(command) => account::run(command, &context).await,
+        Command::Capability(command) => capability::run(command, &context).await,
         Command::Sandbox(command) => sandbox::run(command, &context).await,
         Command::Broker(command) => broker::run(command, &context).await,
         Command::Artifact(command) => artifact::run(command, &context).await,

@@ -63,6 +63,8 @@ pub(crate) fn show(context: &Context) -> Done {
         (Key::Factory.name(), (id.value.to_string(), id.origin.to_string())),
         (Key::Base.name(), folder(base)),
         (Key::Seats.name(), number(settings.seats()?)),
+        (Key::Capabilities.name(), or_none(Key::Capabilities)),
+        (Key::CostPerHour.name(), or_none(Key::CostPerHour)),
         (Key::Repos.name(), settings.repos().map_or_else(|| or_none(Key::Repos), folder)),
         (Key::UpdateCheckouts.name(), switch(settings.update_checkouts()?)),
         (Key::GitAllow.name(), or_none(Key::GitAllow)),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use giga_domain::FactoryId;
+use giga_domain::{CapabilitySet, FactoryId, Usd};
 use giga_factory::engines::EnginesConfig;
 
 use super::{Key, Origin, Setting, Settings, duration, mask_url};
@@ -20,6 +20,29 @@ impl Settings {
 
     pub(crate) fn seats(&self) -> Result<Setting<u32>, CliError> {
         self.number(Key::Seats, 2, 1..=MOST_SEATS)
+    }
+
+    /// What the operator says that the machine has. Engines, repositories and the sandbox speak for themselves.
+    pub(crate) fn capabilities(&self) -> Result<Setting<CapabilitySet>, CliError> {
+        let Setting { value, origin } = self.get_or(Key::Capabilities, "");
+        let tokens = value.split(',').map(str::trim).filter(|token| !token.is_empty());
+        let refused = |why: String| CliError::Config(format!("{origin}: {why}"));
+        let value = CapabilitySet::parse(tokens).map_err(|error| refused(error.to_string()))?;
+        if let Some(detected) = value.iter().find(|capability| !capability.is_for_operators()) {
+            return Err(refused(format!(
+                "`{detected}` is found by looking and cannot be declared; declare what cannot be seen, such as gpu:a100=2"
+            )));
+        }
+        Ok(Setting { value, origin })
+    }
+
+    /// Nothing by default: then the machine is taken to cost nothing.
+    pub(crate) fn cost_per_hour(&self) -> Result<Option<Setting<Usd>>, CliError> {
+        let Some(Setting { value, origin }) = self.get(Key::CostPerHour) else { return Ok(None) };
+        let wrong =
+            || CliError::Config(format!("{origin}: `{value}` is not an amount of dollars, such as 1.25"));
+        let amount = value.parse::<Usd>().ok().filter(|amount| *amount >= Usd::ZERO).ok_or_else(wrong)?;
+        Ok(Some(Setting { value: amount, origin }))
     }
 
     /// The machine's name by default.

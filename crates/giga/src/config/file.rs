@@ -83,6 +83,11 @@ fn plain(key: Key, value: toml::Value) -> Result<String, String> {
         (Key::GitAllow, _) => {
             Err(format!("`{name}` must be a list of text, such as {name} = [\"https://…\"]"))
         }
+        (Key::Capabilities, _) => {
+            Err(format!("`{name}` must be a list of text, such as {name} = [\"gpu:a100=2\"]"))
+        }
+        (Key::CostPerHour, toml::Value::Float(number)) => Ok(number.to_string()),
+        (Key::CostPerHour, toml::Value::Integer(number)) => Ok(number.to_string()),
         (Key::EffectsAllow, _) => {
             Err(format!("`{name}` must be a list of text, such as {name} = [\"10.0.0.0/8\"]"))
         }

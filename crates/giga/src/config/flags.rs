@@ -98,6 +98,8 @@ fn sign_in(args: &SignInArgs) -> Given {
 fn work(args: &WorkArgs) -> Given {
     vec![
         (Key::Seats, args.seats.clone()),
+        (Key::Capabilities, list(&args.capabilities)),
+        (Key::CostPerHour, args.cost_per_hour.clone()),
         (Key::Repos, path(args.repos.as_ref())),
         (Key::UpdateCheckouts, args.update_checkouts.then(|| "true".to_owned())),
         (Key::GitAllow, list(&args.git_allow)),

@@ -37,6 +37,8 @@ pub(crate) enum Key {
     Factory,
     Base,
     Seats,
+    Capabilities,
+    CostPerHour,
     Repos,
     UpdateCheckouts,
     GitAllow,
@@ -105,7 +107,7 @@ impl ForgeKey {
 }
 
 impl Key {
-    const PLAIN: [Self; 52] = [
+    const PLAIN: [Self; 54] = [
         Self::Url,
         Self::TokenFile,
         Self::AllowPlainHttp,
@@ -139,6 +141,8 @@ impl Key {
         Self::Factory,
         Self::Base,
         Self::Seats,
+        Self::Capabilities,
+        Self::CostPerHour,
         Self::Repos,
         Self::UpdateCheckouts,
         Self::GitAllow,
@@ -232,6 +236,8 @@ impl Key {
             Self::Factory => ("factory", "--id", "GIGA_FACTORY"),
             Self::Base => ("base", "--base", "GIGA_BASE"),
             Self::Seats => ("seats", "--seats", "GIGA_SEATS"),
+            Self::Capabilities => ("capabilities", "--capability", "GIGA_CAPABILITIES"),
+            Self::CostPerHour => ("cost-per-hour", "--cost-per-hour", "GIGA_COST_PER_HOUR"),
             Self::Repos => ("repos", "--repos", "GIGA_REPOS"),
             Self::UpdateCheckouts => ("update-checkouts", "--update-checkouts", "GIGA_UPDATE_CHECKOUTS"),
             Self::GitAllow => ("git-allow", "--git-allow", "GIGA_GIT_ALLOW"),
@@ -284,6 +290,7 @@ impl Key {
         matches!(
             self,
             Self::GitAllow
+                | Self::Capabilities
                 | Self::EffectsAllow
                 | Self::SandboxRead
                 | Self::SandboxWrite

@@ -118,6 +118,8 @@ pub(crate) fn agent_config(settings: &Settings) -> Result<AgentConfig, CliError>
         id,
         enroll_with,
         seats: settings.seats()?.value,
+        capabilities: settings.capabilities()?.value,
+        cost_per_hour: settings.cost_per_hour()?.map(|cost| cost.value),
         engines: settings.engines().value,
         sandbox: sandbox::config(settings)?,
         commands: settings.commands()?.value,
@@ -177,10 +179,12 @@ pub(crate) fn git_policy(settings: &Settings) -> Result<GitPolicy, CliError> {
 }
 
 /// The settings of a factory that `giga up` hands on to its factories.
-pub(crate) const HANDED_ON: [Key; 20] = [
+pub(crate) const HANDED_ON: [Key; 22] = [
     Key::AllowPlainHttp,
     Key::CaCert,
     Key::Seats,
+    Key::Capabilities,
+    Key::CostPerHour,
     Key::Repos,
     Key::UpdateCheckouts,
     Key::GitAllow,

@@ -141,6 +141,8 @@ pub enum Lost {
     /// Somebody was faster, or the job cannot be claimed; the text says which.
     Gone(&'static str),
     NoSeat,
+    /// Of what the job uses by number, the factory has too few left.
+    InUse,
     KeyBusy,
     /// The product's budget is closed, or has too little left for this job.
     Budget(giga_domain::budget::Closed),

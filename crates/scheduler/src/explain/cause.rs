@@ -146,7 +146,7 @@ impl<'a> Case<'a> {
 
     /// How many of the placed jobs could run on one of the factories that this job could run on.
     fn rivals(&self, queue: &ReadyQueue, planner: &Planner<'_>) -> usize {
-        let suits = |failures: &[Filter]| failures.iter().all(|failure| *failure == Filter::Seats);
+        let suits = |failures: &[Filter]| failures.iter().all(|filter| filter.passes_with_running_jobs());
         let wanted: Vec<&FactoryView> =
             self.factories.iter().filter(|s| suits(&s.failures)).map(|s| s.factory).collect();
         let mut known = HashMap::new();
@@ -178,7 +178,7 @@ impl Standing<'_> {
 /// A seat comes free by itself, a drain is one command, a missing tool is somebody's afternoon.
 fn effort(filter: Filter) -> usize {
     match filter {
-        Filter::Seats => 10,
+        Filter::Seats | Filter::InUse => 10,
         Filter::Excluded => 11,
         Filter::Quota => 12,
         Filter::Draining => 20,

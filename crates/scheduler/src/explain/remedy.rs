@@ -231,6 +231,12 @@ fn open_factory(filter: Filter, factory: &FactoryView, case: &Case<'_>) -> Optio
         }
         Filter::Quota => quota::remedies(case, &[factory]).pop()?,
         Filter::Seats => more_seats(&[factory]),
+        Filter::InUse => {
+            let (capability, _) = factory.short_of(case.job).next()?;
+            Remedy::advice(format!(
+                "wait for a job on {id} that uses {capability} to end, or add a factory that has it"
+            ))
+        }
         Filter::Excluded => Remedy::advice(format!(
             "wait until {}, when {id} is asked again",
             excluded_until(case, &[factory])?

@@ -114,6 +114,11 @@ fn obstacle(filter: Filter, case: &Case<'_>) -> String {
     let (is, it) = if many { ("are", "them") } else { ("is", "it") };
     match filter {
         Filter::Seats if many => format!("every seat of {who} is taken"),
+        Filter::InUse if many => {
+            let each: Vec<String> =
+                factories.iter().map(|f| format!("{} {}", f.id, in_use(case.job, f))).collect();
+            listed(&each, "and")
+        }
         Filter::Draining => format!("{who} could run it but {is} draining"),
         Filter::Stale => format!("{who} could run it but {is} offline"),
         Filter::Down => match factories.as_slice() {
@@ -156,6 +161,22 @@ fn lacked_by_many(factories: &[&FactoryView], case: &Case<'_>) -> String {
     }
 }
 
+/// What running jobs use of what the job needs; completes "the factory …".
+fn in_use(job: &crate::JobView, factory: &FactoryView) -> String {
+    let needs: Vec<String> = factory
+        .short_of(job)
+        .map(|(capability, left)| {
+            let all = factory.capabilities.units(capability).unwrap_or_default();
+            match (all, left) {
+                (1, 0) => format!("has its only {capability} in use"),
+                (_, 0) => format!("has all {all} {capability} in use"),
+                _ => format!("has {left} of {all} {capability} left"),
+            }
+        })
+        .collect();
+    listed(&needs, "and")
+}
+
 /// Why this factory cannot take it; completes "the factory …".
 pub(super) fn detail(filter: Filter, case: &Case<'_>, factory: &FactoryView) -> String {
     match filter {
@@ -179,6 +200,7 @@ pub(super) fn detail(filter: Filter, case: &Case<'_>, factory: &FactoryView) -> 
             1 => "has its only seat taken".to_owned(),
             limit => format!("has all {limit} seats taken"),
         },
+        Filter::InUse => in_use(case.job, factory),
         Filter::Offered => match case.offer {
             Some((to, deadline)) => format!("must leave it to {to} until {}", moment(*deadline, case.now)),
             None => "must leave it to another".to_owned(),

@@ -94,3 +94,30 @@ fn what_cannot_run_is_counted_by_shape() {
     let unplaced: Vec<_> = plan.unplaced.iter().map(|u| (u.job, u.count, u.reason)).collect();
     assert_eq!(unplaced, [(job(1).id, 3, Filter::Capabilities), (job(6).id, 1, Filter::Seats)]);
 }
+
+#[test]
+fn a_capability_with_a_number_is_used_up_by_the_jobs_that_ask_for_it() {
+    let has =
+        |tokens: &[&str]| FactoryView { capabilities: capabilities(tokens), seat_limit: 9, ..factory("a") };
+    let asks = |number, tokens: &[&str]| JobView { capabilities: capabilities(tokens), ..job(number) };
+    let five = || (1..=5).map(|number| asks(number, &["gpu"]));
+    assert_eq!(placed(five(), [has(&["gpu=2"])]).len(), 2);
+    assert_eq!(placed(five(), [has(&["gpu"])]).len(), 5, "without a number nobody counts");
+    assert_eq!(placed([asks(1, &["gpu=2"]), asks(2, &["gpu"])], [has(&["gpu=3"])]).len(), 2);
+    assert_eq!(placed([asks(1, &["gpu=2"]), asks(2, &["gpu=2"])], [has(&["gpu=3"])]).len(), 1);
+    // What others hold counts, and a job that asks for nothing of it is not in the way.
+    let mut busy = has(&["gpu=2"]);
+    busy.units_used.take(&capabilities(&["gpu=2"]));
+    assert_eq!(placed([asks(1, &["gpu"]), job(2)], [busy.clone()]).len(), 1);
+    let plan = plan(&queue(five()), &fleet([busy]), NOW, &Policy::default(), usize::MAX);
+    assert_eq!(plan.unplaced.iter().map(|u| (u.count, u.reason)).collect::<Vec<_>>(), [(5, Filter::InUse)]);
+    // More than there are is missing, not in use.
+    let plan = giga_scheduler::plan(
+        &queue([asks(1, &["gpu=4"])]),
+        &fleet([has(&["gpu=2"])]),
+        NOW,
+        &Policy::default(),
+        usize::MAX,
+    );
+    assert_eq!(plan.unplaced.iter().map(|u| u.reason).collect::<Vec<_>>(), [Filter::Capabilities]);
+}

@@ -15,6 +15,7 @@ pub(crate) struct Model<'a> {
     policy: &'a Policy,
     now: Timestamp,
     seats_used: HashMap<FactoryId, u32>,
+    units_used: HashMap<(FactoryId, Capability), u32>,
     held: HashMap<ProductId, u32>,
     by_key: HashMap<(ProductId, String), u32>,
     spent: HashMap<ProductId, Usd>,
@@ -33,6 +34,13 @@ impl<'a> Model<'a> {
             policy,
             now,
             seats_used: snapshot.factories.iter().map(|f| (f.id.clone(), f.seats_used)).collect(),
+            units_used: snapshot
+                .factories
+                .iter()
+                .flat_map(|f| {
+                    f.capabilities.iter().map(move |c| ((f.id.clone(), c.clone()), f.units_used.of(c)))
+                })
+                .collect(),
             held: snapshot.running_by_product.clone(),
             by_key: snapshot.running_by_key.clone(),
             spent: HashMap::new(),
@@ -113,6 +121,10 @@ impl<'a> Model<'a> {
             && factory.health != Health::Down
             && (factory.products.is_empty() || factory.products.contains(&job.product))
             && job.capabilities.iter().all(|c| factory.capabilities.contains(c))
+            && job.capabilities.iter().all(|c| {
+                let used = self.units_used.get(&(factory.id.clone(), c.clone())).copied().unwrap_or(0);
+                factory.capabilities.units(c).is_none_or(|all| used + units_of(job, c) <= all)
+            })
             && Self::engine_at(job, factory).is_some()
             && job.repo.as_ref().is_none_or(|r| {
                 let is_url = r.contains(':');
@@ -146,6 +158,10 @@ impl<'a> Model<'a> {
 
     pub(crate) fn take(&mut self, job: &JobView, factory: &FactoryId) {
         *self.seats_used.get_mut(factory).unwrap() += 1;
+        for capability in job.capabilities.iter() {
+            let used = self.units_used.entry((factory.clone(), capability.clone())).or_default();
+            *used += units_of(job, capability);
+        }
         *self.held.entry(job.product.clone()).or_default() += 1;
         let cost = self.cost(job);
         *self.spent.entry(job.product.clone()).or_default() += cost;
@@ -216,6 +232,11 @@ impl<'a> Model<'a> {
         // Where nobody has it the job runs nowhere, so it does not matter what it weighs.
         tools.map(|c| self.rarity.get(c).copied().unwrap_or(0.0)).sum()
     }
+}
+
+/// One, where it does not say.
+fn units_of(job: &JobView, capability: &Capability) -> u32 {
+    job.capabilities.units(capability).unwrap_or(1)
 }
 
 /// The factory's own name for it: the same, or the only longer one that ends with it.

@@ -6,7 +6,7 @@ use giga_domain::factory::FactoryRepo;
 use giga_domain::job::Concurrency;
 use giga_domain::{
     Access, AccountId, Capability, CapabilitySet, ClosedEngine, EngineChoice, EnginePick, FactoryId,
-    FactoryState, Health, JobId, PerTerm, Priority, ProductId, Rev, ScoreTerm, Timestamp, Usd,
+    FactoryState, Health, JobId, PerTerm, Priority, ProductId, Rev, ScoreTerm, Timestamp, UnitsInUse, Usd,
 };
 use giga_scheduler::{Earlier, FactoryView, JobView, Policy, ProductPolicy, ReadyQueue, Snapshot, Weights};
 use proptest::collection::{btree_map, hash_map, vec};
@@ -84,6 +84,7 @@ pub(crate) fn factory(name: &str) -> FactoryView {
         clones: Vec::new(),
         seat_limit: 2,
         seats_used: 0,
+        units_used: UnitsInUse::default(),
         load: 0.0,
         cost_per_hour: None,
     }
@@ -176,8 +177,26 @@ fn any_factory_id() -> impl Strategy<Value = FactoryId> {
     select(factory_names().take(7).collect::<Vec<_>>())
 }
 
+/// Some with a number: on a factory how many there are, of a job how many it uses.
 fn any_capabilities(most: usize) -> impl Strategy<Value = CapabilitySet> {
-    subsequence(&TOKENS, 0..=most).prop_map(|tokens| capabilities(&tokens))
+    let numbers = vec(option::weighted(0.4, 1..4_u32), TOKENS.len());
+    (subsequence(&TOKENS, 0..=most), numbers).prop_map(|(tokens, numbers)| {
+        let written = tokens.iter().zip(numbers).map(|(token, number)| match number {
+            Some(number) if token.parse::<Capability>().unwrap().is_countable() => {
+                format!("{token}={number}")
+            }
+            _ => (*token).to_owned(),
+        });
+        CapabilitySet::parse(written).unwrap()
+    })
+}
+
+fn any_units_used() -> impl Strategy<Value = UnitsInUse> {
+    any_capabilities(TOKENS.len()).prop_map(|held| {
+        let mut used = UnitsInUse::default();
+        used.take(&held);
+        used
+    })
 }
 
 /// Up to three spans back and one ahead, on a coarse grid so that ages are often equal.
@@ -211,7 +230,7 @@ fn any_job() -> impl Strategy<Value = JobView> {
         priority: what.1,
         enqueued_at,
         ready_at: ready_at.unwrap_or(enqueued_at),
-        capabilities: what.2.iter().cloned().chain(what.4.1.map(|needed| needed.parse().unwrap())).collect(),
+        capabilities: with(what.2, what.4.1),
         engine: what.4.0,
         repo: what.3.map(str::to_owned),
         more_repos: Vec::new(),
@@ -224,6 +243,11 @@ fn any_job() -> impl Strategy<Value = JobView> {
             .3
             .map(|unfit| Box::new(Earlier { next: 2, of: 4, failure: "no engine".to_owned(), unfit })),
     })
+}
+
+fn with<'t>(mut capabilities: CapabilitySet, more: impl IntoIterator<Item = &'t str>) -> CapabilitySet {
+    capabilities.extend(more.into_iter().map(|token| token.parse().unwrap()));
+    capabilities
 }
 
 /// As a manifest would have it: one engine is a capability, one of several is not.
@@ -285,7 +309,8 @@ fn any_factory() -> impl Strategy<Value = FactoryView> {
         any::<bool>(),
         prop_oneof![2 => Just(Vec::new()), 1 => vec(select(&["https://example.org/team", "ssh://"]), 1..3)],
     );
-    let seats = (0..5_u32, 0..3_u32, select(&[0.0, 0.0, 0.5, 2.0]), option::of(any_amount(&[0, 5, 10])));
+    let costs = option::of(any_amount(&[0, 5, 10]));
+    let seats = (0..5_u32, 0..3_u32, select(&[0.0, 0.0, 0.5, 2.0]), costs, any_units_used());
     (standing, has, seats).prop_map(|((draining, live, health), has, seats)| FactoryView {
         id: factory_id("unnamed"),
         state: if draining { FactoryState::Draining } else { FactoryState::Active },
@@ -293,9 +318,7 @@ fn any_factory() -> impl Strategy<Value = FactoryView> {
         health_reason: None,
         live,
         asks: false,
-        capabilities: with_any_engine(
-            has.0.0.iter().cloned().chain(has.0.1.iter().map(|engine| engine.parse().unwrap())).collect(),
-        ),
+        capabilities: with_any_engine(with(has.0.0, has.0.1)),
         closed: has.0.2,
         products: has.1,
         repos: has
@@ -311,6 +334,7 @@ fn any_factory() -> impl Strategy<Value = FactoryView> {
         clones: has.4.into_iter().map(str::to_owned).collect(),
         seat_limit: seats.0,
         seats_used: seats.1,
+        units_used: seats.4,
         load: seats.2,
         cost_per_hour: seats.3,
     })

@@ -82,7 +82,7 @@ pub(crate) async fn candidates(
         job_id: candidate.job.to_string(),
         product_id: candidate.product.to_string(),
         priority: candidate.priority.into(),
-        capabilities: candidate.capabilities.iter().map(ToString::to_string).collect(),
+        capabilities: candidate.capabilities.tokens().collect(),
         repo: candidate.repo,
         more_repos: candidate.more_repos,
     };

@@ -6,6 +6,7 @@ pub(crate) mod accounts;
 pub(crate) mod artifacts;
 pub(crate) mod audit;
 pub(crate) mod budgets;
+pub(crate) mod capabilities;
 pub(crate) mod control;
 pub(crate) mod conversation;
 pub(crate) mod dag;

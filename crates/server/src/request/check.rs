@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use giga_domain::id::IdError;
-use giga_domain::{Capability, CapabilitySet, ProductId, Usd, limits, manifest};
+use giga_domain::{CapabilitySet, ProductId, Usd, limits, manifest};
 use strum::VariantArray;
 
 use super::{did_you_mean, shown};
@@ -121,9 +121,10 @@ pub(crate) fn capabilities(field: &str, given: &[String]) -> Result<CapabilitySe
     let repos = given.iter().filter(|text| text.starts_with("repo:")).count();
     at_most(field, repos, limits::FACTORY_REPOS)?;
     at_most(field, given.len() - repos, limits::CAPABILITIES)?;
-    given
-        .iter()
-        .enumerate()
-        .map(|(index, text)| id::<Capability>(&format!("{field}[{index}]"), text))
-        .collect()
+    let mut capabilities = CapabilitySet::new();
+    for (index, text) in given.iter().enumerate() {
+        let refused = |error: IdError| Problem::field(&format!("{field}[{index}]"), error.to_string());
+        capabilities.insert_token(text).map_err(refused)?;
+    }
+    Ok(capabilities)
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use giga_domain::token::TokenRecord;
 use giga_domain::{
-    Artifact, ArtifactKey, Factory, FactoryId, Job, JobId, Leadership, ProductId, RequestId, Timestamp,
-    TokenId,
+    Artifact, ArtifactKey, CapabilitySet, Factory, FactoryId, Job, JobId, Leadership, ProductId, RequestId,
+    Timestamp, TokenId, UnitsInUse,
 };
 use serde_json::Value;
 
@@ -83,6 +83,8 @@ pub struct Loaded {
     /// Those of `prunable` included.
     pub factories: HashMap<FactoryId, Factory>,
     pub seats_in_use: HashMap<FactoryId, u32>,
+    /// Of the same factories; nothing of those whose jobs use none.
+    pub units_in_use: HashMap<FactoryId, UnitsInUse>,
     /// Those of `tokens_of` and of the `prunable` factories included.
     pub tokens: HashMap<TokenId, TokenRecord>,
     pub flags: HashMap<String, Value>,
@@ -98,4 +100,13 @@ pub struct Loaded {
     pub mergeable: Vec<JobId>,
     pub retirable: Vec<JobId>,
     pub prunable: Vec<FactoryId>,
+}
+
+impl Loaded {
+    /// Adds up what held jobs use on each factory.
+    pub(crate) fn count_units(&mut self, held: impl IntoIterator<Item = (FactoryId, CapabilitySet)>) {
+        for (factory, needs) in held {
+            self.units_in_use.entry(factory).or_default().take(&needs);
+        }
+    }
 }

@@ -7,7 +7,7 @@ use giga_domain::transition::RunChange;
 use giga_domain::{
     Actor, Artifact, ArtifactKey, Command, DispatchSeq, EventSeq, Factory, FactoryId, Job, JobId, Leadership,
     NewEvent, Offer, ProductId, RequestId, Run, RunOutcome, RunReport, Timestamp, TokenId, Transition,
-    transition,
+    UnitsInUse, transition,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{NewJob, Waiting};
@@ -89,6 +89,10 @@ impl Working {
         self.loaded.seats_in_use.get(factory).copied().unwrap_or(0)
     }
 
+    pub(super) fn units_in_use(&self, factory: &FactoryId) -> UnitsInUse {
+        self.loaded.units_in_use.get(factory).cloned().unwrap_or_default()
+    }
+
     pub(super) fn key_in_use(&self, product: &ProductId, key: &str) -> u32 {
         self.loaded.key_in_use.get(&(product.clone(), key.to_owned())).copied().unwrap_or(0)
     }
@@ -150,6 +154,12 @@ impl Working {
         let Some(lease) = job.lease() else { return };
         let seats = self.loaded.seats_in_use.entry(lease.factory.clone()).or_default();
         *seats = seats.saturating_add_signed(by);
+        let units = self.loaded.units_in_use.entry(lease.factory.clone()).or_default();
+        if by > 0 {
+            units.take(&job.spec.capabilities);
+        } else {
+            units.give_back(&job.spec.capabilities);
+        }
         if let Some(concurrency) = &job.spec.concurrency {
             let used =
                 self.loaded.key_in_use.entry((job.product.clone(), concurrency.key.clone())).or_default();
@@ -354,6 +364,8 @@ impl Working {
                     job: *id,
                     product: job.product.clone(),
                     concurrency_key: job.spec.concurrency.as_ref().map(|c| c.key.clone()),
+                    units: Some(job.spec.capabilities.without(|needed| !needed.is_countable()))
+                        .filter(|units| !units.is_empty()),
                     lease: lease.clone(),
                 }),
                 None => writes.delete_leases.push(*id),

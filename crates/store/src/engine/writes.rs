@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use giga_domain::token::TokenRecord;
 use giga_domain::{
-    Actor, Artifact, ArtifactId, DispatchSeq, Epoch, EventSeq, Factory, FactoryId, Job, JobId, Leadership,
-    Lease, NewEvent, ProductId, Run, RunOutcome, RunReport, Stage, Timestamp,
+    Actor, Artifact, ArtifactId, CapabilitySet, DispatchSeq, Epoch, EventSeq, Factory, FactoryId, Job, JobId,
+    Leadership, Lease, NewEvent, ProductId, Run, RunOutcome, RunReport, Stage, Timestamp,
 };
 use giga_ports::store::Waiting;
 use serde_json::Value;
@@ -103,6 +103,8 @@ pub struct LeaseRow {
     pub job: JobId,
     pub product: ProductId,
     pub concurrency_key: Option<String>,
+    /// What the job uses of capabilities that a factory may have a number of.
+    pub units: Option<CapabilitySet>,
     pub lease: Lease,
 }
 

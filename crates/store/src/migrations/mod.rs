@@ -32,6 +32,7 @@ pub(crate) const SQLITE: &[Migration] = &[
     Migration { version: 10, name: "secrets", sql: include_str!("sqlite/0010_secrets.sql") },
     Migration { version: 11, name: "conversation", sql: include_str!("sqlite/0011_conversation.sql") },
     Migration { version: 12, name: "run_model", sql: include_str!("sqlite/0012_run_model.sql") },
+    Migration { version: 13, name: "units", sql: include_str!("sqlite/0013_units.sql") },
 ];
 
 pub(crate) const POSTGRES: &[Migration] = &[
@@ -51,6 +52,7 @@ pub(crate) const POSTGRES: &[Migration] = &[
     Migration { version: 10, name: "secrets", sql: include_str!("postgres/0010_secrets.sql") },
     Migration { version: 11, name: "conversation", sql: include_str!("postgres/0011_conversation.sql") },
     Migration { version: 12, name: "run_model", sql: include_str!("postgres/0012_run_model.sql") },
+    Migration { version: 13, name: "units", sql: include_str!("postgres/0013_units.sql") },
 ];
 
 impl Migration {

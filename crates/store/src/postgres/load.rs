@@ -152,6 +152,7 @@ async fn lock_and_look(
     let factories = pipeline.send_if(!named.is_empty(), &statements.factories, || vec![texts(&named)]).await;
     let seated: BTreeSet<&FactoryId> = needs.seats.iter().chain(pruned).collect();
     let seats = pipeline.send_if(!seated.is_empty(), &statements.seats, || vec![texts(&seated)]).await;
+    let units = pipeline.send_if(!seated.is_empty(), &statements.units, || vec![texts(&seated)]).await;
     let grants = pipeline
         .send_if(!needs.grants.is_empty(), &statements.grants, || {
             vec![
@@ -199,6 +200,7 @@ async fn lock_and_look(
     loaded.corrected = decode_all(&answers.take(corrected), &CHARGES, correction)?.into_iter().collect();
     let seats_of = |fields: &mut Fields<'_>| Ok((fields.parse()?, fields.count()?));
     loaded.seats_in_use = map(&answers.take(seats), &LEASES, seats_of)?;
+    loaded.count_units(decode_all(&answers.take(units), &LEASES, rows::lease_units)?);
     let grant = |fields: &mut Fields<'_>| Ok(((fields.parse()?, fields.parse()?), fields.parse()?));
     loaded.grants = map(&answers.take(grants), &LEASES, grant)?;
     let factories = decode_all(&answers.take(factories), &FACTORIES, rows::factory)?;

@@ -78,6 +78,7 @@ statements! {
     lock_factories = "SELECT id FROM factories WHERE id = ANY($1) ORDER BY id FOR UPDATE";
     factories = sql::select(&rows::FACTORIES, "WHERE id = ANY($1)");
     seats = "SELECT factory_id, count(*) FROM leases WHERE factory_id = ANY($1) GROUP BY factory_id";
+    units = "SELECT factory_id, units FROM leases WHERE factory_id = ANY($1) AND units IS NOT NULL";
     artifacts = format!(
         "SELECT {} FROM unnest($1::text[], $2::bigint[], $3::text[]) AS wanted (job_id, lease_epoch, name) \
          JOIN artifacts ON artifacts.job_id = wanted.job_id \

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use giga_domain::{DispatchSeq, Epoch, EventSeq, Job, JobId, Lease, Rev, Spend, Stage, State};
+use giga_domain::{
+    CapabilitySet, DispatchSeq, Epoch, EventSeq, FactoryId, Job, JobId, Lease, Rev, Spend, Stage, State,
+};
 use giga_ports::store::JobText;
 
 use super::Kind::{Bytes, Int, Text};
@@ -114,6 +116,7 @@ pub(crate) const LEASES: Table = Table {
         ("spent_tokens", Int),
         ("evict", Text),
         ("due_at", Int),
+        ("units", Text),
     ],
 };
 
@@ -222,6 +225,7 @@ pub(crate) fn lease_row(row: &LeaseRow) -> Row {
         row.lease.evict.as_ref().map(json).into(),
         // Repeated from the rest, to be found by.
         row.lease.due().into(),
+        row.units.as_ref().map(json).into(),
     ]
 }
 
@@ -323,6 +327,11 @@ fn lease_fields(fields: &mut Fields<'_>) -> Read<Lease> {
         spent: Spend { usd: fields.amount()?, tokens: fields.count()? },
         evict: fields.json_or_null()?,
     })
+}
+
+/// The factory of a lease, and what the job uses there.
+pub(crate) fn lease_units(fields: &mut Fields<'_>) -> Read<(FactoryId, CapabilitySet)> {
+    Ok((fields.parse()?, fields.json()?))
 }
 
 /// [`JOB_TEXTS`].

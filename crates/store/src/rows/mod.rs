@@ -31,7 +31,7 @@ pub(crate) use fleet::{
 pub(crate) use history::{EVENTS, RUN_CHANGES, RUNS, RunRows, event, event_row, run};
 pub(crate) use job::{
     DEPS, JOB_CHANGES, JOB_READ, JOB_TEXTS, JOBS, LEASE_READ, LEASES, dep_rows, job, job_change_row, job_row,
-    job_text, lease, lease_row, leased_job, text_row,
+    job_text, lease, lease_row, lease_units, leased_job, text_row,
 };
 pub(crate) use products::{
     PRODUCTS, PROFILES, SECRETS, product, product_row, profile, profile_row, shared_key, shared_key_row,

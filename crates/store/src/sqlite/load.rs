@@ -61,6 +61,8 @@ pub(super) fn load(connection: &Connection, needs: &Needs, now: Timestamp) -> Re
     for id in &needs.seats {
         let sql = "SELECT count(*) FROM leases WHERE factory_id = $1";
         loaded.seats_in_use.insert(id.clone(), count(connection, sql, vec![text(id)])?);
+        let sql = "SELECT factory_id, units FROM leases WHERE factory_id = $1 AND units IS NOT NULL";
+        loaded.count_units(read(connection, sql, vec![text(id)], &LEASES, rows::lease_units)?);
     }
     load_fleet(connection, needs, &mut loaded)?;
     loaded.registry = registry::load(connection, &needs.registry)?;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use giga_api::client::ClientError;
 use giga_api::wire::{Candidate, ClaimRequest};
+use giga_domain::CapabilitySet;
 use giga_domain::job::repo_name;
 use giga_domain::repo::is_known;
-use giga_domain::{Capability, CapabilitySet};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
@@ -84,8 +84,7 @@ async fn what_fits(shared: &Shared, candidates: Vec<Candidate>) -> Vec<String> {
 
 /// Engines are among the capabilities. What cannot even be read is not here.
 fn has_all(capabilities: &CapabilitySet, candidate: &Candidate) -> bool {
-    let mut wanted = candidate.capabilities.iter().map(|wanted| wanted.parse::<Capability>());
-    wanted.all(|wanted| wanted.is_ok_and(|wanted| capabilities.contains(&wanted)))
+    CapabilitySet::parse(&candidate.capabilities).is_ok_and(|wanted| wanted.is_subset(capabilities))
 }
 
 #[cfg(test)]

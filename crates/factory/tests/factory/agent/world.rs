@@ -12,7 +12,7 @@ use giga_api::wire::{Job, MergeState, ReviewRequest, ReviewVerdict, Run, Stage};
 use giga_blobs::{FolderLogs, ObjectArtifacts};
 use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Options, Ports};
-use giga_domain::{Actor, Delivery, Timestamp};
+use giga_domain::{Actor, CapabilitySet, Delivery, Timestamp};
 use giga_factory::agent::{self, AgentConfig, AgentError, CoordinatorStages};
 use giga_factory::engines::{EnginesConfig, Program, Watchdog};
 use giga_factory::sandbox::{InitProgram, SandboxConfig};
@@ -198,6 +198,8 @@ impl World {
             id: factory.parse().unwrap(),
             base: world.join(factory),
             enroll_with: Some(admin.to_owned()),
+            capabilities: CapabilitySet::new(),
+            cost_per_hour: None,
             seats: 1,
             engines: EnginesConfig { disabled: others(), ..EnginesConfig::default() },
             // Scripts of these tests wait at pipes of the test's own.

@@ -5,7 +5,7 @@ use axum::routing::on;
 use giga_api::wire;
 use giga_domain::token::Role::{Admin, Operator, Viewer};
 
-use crate::handlers::{accounts, factories};
+use crate::handlers::{accounts, capabilities, factories};
 use crate::routes::Access::{Factory, Role};
 use crate::routes::{Code, Content, Route, Scope};
 
@@ -41,6 +41,16 @@ pub(super) fn factory_routes() -> Vec<Route> {
         )
         .about("The accounts that engines are signed in with: which are open, until when the others are closed, and what waits for them")
         .gives::<wire::AccountList>(200, "By id"),
+        Route::new(
+            Method::GET,
+            "/api/fleet/capabilities",
+            "listCapabilities",
+            Role(Viewer),
+            Scope::Products,
+            |m| on(m, capabilities::list),
+        )
+        .about("Supply and demand of capabilities: which factories have each, who uses it and who waits for it")
+        .gives::<wire::CapabilityList>(200, "What is asked for and missing first"),
         Route::new(
             Method::POST,
             "/api/fleet/factories/enroll",

@@ -64,6 +64,10 @@ fn allowed(claim: &Claim, working: &Working) -> Result<(), Lost> {
     if !factory.has_what_it_needs(&job.spec) {
         return Err(Lost::NotAllowed("the factory lacks a capability that the job needs"));
     }
+    let in_use = working.units_in_use(&factory.id);
+    if job.spec.capabilities.short_of(&factory.usable_capabilities(), &in_use).next().is_some() {
+        return Err(Lost::InUse);
+    }
     if let Some(concurrency) = &job.spec.concurrency
         && working.key_in_use(&job.product, &concurrency.key) >= concurrency.limit
     {
