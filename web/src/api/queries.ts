@@ -15,6 +15,7 @@ export const keys = {
   factories: ['factories'] as const,
   // Below the factories: what they report makes it stale.
   accounts: ['factories', 'accounts'] as const,
+  capabilities: ['factories', 'capabilities'] as const,
   jobs: ['jobs'] as const,
   job: (id: string) => ['job', id] as const,
   dag: ['dag'] as const,
@@ -55,6 +56,9 @@ export const factoriesQuery = () =>
 
 export const accountsQuery = () =>
   reads(keys.accounts, (init) => api.GET('/api/fleet/accounts', init), POLLED);
+
+export const capabilitiesQuery = () =>
+  reads(keys.capabilities, (init) => api.GET('/api/fleet/capabilities', init), POLLED);
 
 export const jobQuery = (id: string) =>
   reads([...keys.job(id), 'job'], (init) =>

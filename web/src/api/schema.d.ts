@@ -292,6 +292,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/fleet/capabilities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Supply and demand of capabilities: which factories have each, who uses it and who waits for it
+         * @description Needs the role viewer or higher.
+         */
+        get: operations["listCapabilities"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/fleet/claim": {
         parameters: {
             query?: never;
@@ -2317,7 +2337,7 @@ export interface components {
          * @description What stands in a job's way. Up to `unfit` they are the filters that a factory is held to.
          * @enum {string}
          */
-        BlockerCode: "draining" | "stale" | "down" | "product" | "capabilities" | "repo" | "quota" | "seats" | "not_ready" | "paused" | "budget" | "concurrency" | "offered" | "excluded" | "unfit" | "no_factories" | "order" | "preemption" | "dependency" | "child" | "question" | "review" | "ship" | "merge" | "failed";
+        BlockerCode: "draining" | "stale" | "down" | "product" | "capabilities" | "repo" | "quota" | "seats" | "in_use" | "not_ready" | "paused" | "budget" | "concurrency" | "offered" | "excluded" | "unfit" | "no_factories" | "order" | "preemption" | "dependency" | "child" | "question" | "review" | "ship" | "merge" | "failed";
         Budget: {
             productId: string;
             /**
@@ -2420,6 +2440,56 @@ export interface components {
         /** @description Best first. */
         CandidateList: {
             candidates: components["schemas"]["Candidate"][];
+        };
+        CapabilityDemand: {
+            productId: string;
+            /** Format: int64 */
+            running: number;
+            /** Format: int64 */
+            queued: number;
+        };
+        CapabilityHolder: {
+            factoryId: string;
+            /** @description It is heard of and takes jobs. */
+            available: boolean;
+            /**
+             * Format: int32
+             * @description How many it has, where it gave a number.
+             */
+            units?: number | null;
+            /**
+             * Format: int32
+             * @description How many of them its jobs use.
+             */
+            used: number;
+        };
+        CapabilityList: {
+            capabilities: components["schemas"]["CapabilityUse"][];
+        };
+        /** @description One capability: who has it, who uses it, and who waits for it. */
+        CapabilityUse: {
+            capability: string;
+            /** @description Those that have it, by id. */
+            factories: components["schemas"]["CapabilityHolder"][];
+            /**
+             * Format: int32
+             * @description How many there are in the fleet; missing where a factory that has it gave no number.
+             */
+            units?: number | null;
+            /**
+             * Format: int64
+             * @description Jobs that run and asked for it.
+             */
+            running: number;
+            /**
+             * Format: int64
+             * @description Jobs that wait and ask for it, whatever else they wait for.
+             */
+            queued: number;
+            /** @description Since when the first of them waits. */
+            oldestEnqueuedAt?: string | null;
+            /** @description Who asks for it, by product; none of those that the caller may not see. */
+            products: components["schemas"]["CapabilityDemand"][];
         };
         /** @description In dollars; one that is `null` or left out is none. */
         Ceilings: {
@@ -5043,6 +5113,35 @@ export interface operations {
             401: components["responses"]["unauthenticated"];
             403: components["responses"]["forbidden"];
             409: components["responses"]["no_heartbeat"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    listCapabilities: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only this product; needed where the token has several and one must be chosen */
+                "x-product-id"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is asked for and missing first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityList"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
             429: components["responses"]["too_many_requests"];
             500: components["responses"]["internal"];
             503: components["responses"]["unavailable"];

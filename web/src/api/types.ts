@@ -5,6 +5,7 @@ import type { components } from './schema';
 type Schemas = components['schemas'];
 
 export type Account = Schemas['Account'];
+export type CapabilityUse = Schemas['CapabilityUse'];
 export type Alert = Schemas['Alert'];
 export type Artifact = Schemas['Artifact'];
 export type Budget = Schemas['Budget'];

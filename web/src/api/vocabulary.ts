@@ -239,6 +239,7 @@ export const BLOCKER: Record<BlockerCode, Labeled> = {
   repo: { label: 'repository' },
   quota: { label: 'out of quota' },
   seats: { label: 'seats' },
+  in_use: { label: 'in use' },
   not_ready: { label: 'not ready yet' },
   paused: { label: 'paused' },
   budget: { label: 'budget' },

@@ -64,6 +64,12 @@ const account = createRoute({
   component: page(() => import('../pages/accounts/AccountsPage'), 'AccountsPage'),
 });
 
+const capabilities = createRoute({
+  ...inShell,
+  path: '/capabilities',
+  component: page(() => import('../pages/capabilities/CapabilitiesPage'), 'CapabilitiesPage'),
+});
+
 const topics = createRoute({
   ...inShell,
   path: '/topics',
@@ -99,6 +105,7 @@ export const router = createRouter({
     budget,
     accounts,
     account,
+    capabilities,
     topics,
     topic,
     flags,

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod budgets;
+mod capabilities;
 mod claims;
 mod common;
 mod credentials;

@@ -76,6 +76,25 @@ fn with(tokens: &[&str], factory: FactoryView) -> FactoryView {
 
 golden!(nobody_has_the_capability, situation(wanting(&["build"]), [factory("linux-1"), factory("linux-2")]));
 
+fn using(name: &str, has: &[&str], held: &[&str]) -> FactoryView {
+    let mut factory = FactoryView { seat_limit: 9, seats_used: 1, ..with(has, factory(name)) };
+    factory.units_used.take(&capabilities(held));
+    factory
+}
+
+golden!(every_unit_is_in_use, {
+    let gpus = |name| using(name, &["gpu:a100=2", "os:linux"], &["gpu:a100=2"]);
+    situation(wanting(&["gpu:a100"]), [gpus("linux-1"), gpus("linux-2"), factory("linux-3")])
+});
+
+golden!(too_few_units_are_left, {
+    situation(wanting(&["gpu:a100=2"]), [using("linux-1", &["gpu:a100=4"], &["gpu:a100=3"])])
+});
+
+golden!(more_units_than_there_are, {
+    situation(wanting(&["gpu:a100=4"]), [using("linux-1", &["gpu:a100=2"], &["gpu:a100"])])
+});
+
 fn preferring(names: &[&str]) -> JobView {
     let engine = EngineChoice::new(names.iter().map(|name| EnginePick::named(*name)).collect());
     let needed = engine.single().map(|only| format!("engine:{}", only.name));

@@ -8,10 +8,11 @@ use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::job::ShipMode;
 use giga_domain::token::{Permission, TokenRecord, TokenSecret};
 use giga_domain::{
-    Actor, Ask, FactoryId, Holder, HolderAction, JobId, JobKind, MergeAction, MergeOutcome, RunReport, Stage,
+    Actor, Ask, CapabilitySet, FactoryId, Holder, HolderAction, JobId, JobKind, MergeAction, MergeOutcome,
+    RunReport, Stage,
 };
 use giga_ports::store::{
-    Advertise, Claim, Claimed, Enroll, ExpireLeases, Hold, HoldMerge, HoldMerges, NewJob, Reconsider,
+    Advertise, Claim, Claimed, Enroll, ExpireLeases, Hold, HoldMerge, HoldMerges, Lost, NewJob, Reconsider,
     RotateKey, SetSecret, Submit, TakeMerges,
 };
 use giga_ports::{Clock, Store, StoreError};
@@ -153,7 +154,7 @@ const COLUMN_PER_STAGE: &str = "\
         FROM queue_counts GROUP BY product_id; \
     DROP TABLE queue_counts; ALTER TABLE jobs DROP COLUMN setback; \
     ALTER TABLE secrets DROP COLUMN created_at; \
-    ALTER TABLE runs DROP COLUMN model; DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; ALTER TABLE jobs DROP COLUMN question_due; \
+    DROP INDEX leases_with_units; ALTER TABLE leases DROP COLUMN units; ALTER TABLE runs DROP COLUMN model; DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; ALTER TABLE jobs DROP COLUMN question_due; \
     DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_migrations WHERE version > 5";
 
 /// What the migrations after the third have made, taken back, but for the sixth.
@@ -294,7 +295,7 @@ const BEFORE_SHIPPING: &str = r#"
     DELETE FROM queue_counts WHERE stage = 'shipping';
     ALTER TABLE jobs DROP COLUMN setback;
     ALTER TABLE secrets DROP COLUMN created_at;
-    ALTER TABLE runs DROP COLUMN model; DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; ALTER TABLE jobs DROP COLUMN question_due; 
+    DROP INDEX leases_with_units; ALTER TABLE leases DROP COLUMN units; ALTER TABLE runs DROP COLUMN model; DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; ALTER TABLE jobs DROP COLUMN question_due; 
     DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_migrations WHERE version > 6"#;
 
 /// One was merged, one was going to be: that one is shipping now, and is merged as any other.
@@ -462,7 +463,7 @@ async fn a_key_of_before_is_replaced_and_kept(place: Place) {
     place
         .run(
             "ALTER TABLE secrets DROP COLUMN created_at; DROP TABLE job_secrets; \
-             ALTER TABLE runs DROP COLUMN model; DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; \
+             DROP INDEX leases_with_units; ALTER TABLE leases DROP COLUMN units; ALTER TABLE runs DROP COLUMN model; DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; \
              ALTER TABLE jobs DROP COLUMN question_due; \
              DELETE FROM schema_migrations WHERE version > 7",
         )
@@ -485,7 +486,7 @@ async fn postgres_keeps_a_key_of_before() {
 
 /// What the eleventh migration has made, taken back.
 const BEFORE_TALK: &str = "\
-    ALTER TABLE runs DROP COLUMN model; DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; \
+    DROP INDEX leases_with_units; ALTER TABLE leases DROP COLUMN units; ALTER TABLE runs DROP COLUMN model; DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; \
     ALTER TABLE jobs DROP COLUMN question_due;";
 
 /// A job of before the eleventh migration has said nothing, and can ask from here on.
@@ -524,6 +525,54 @@ async fn sqlite_jobs_of_before_can_ask() {
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_jobs_of_before_can_ask() {
     a_job_of_before_can_ask(postgres().await).await;
+}
+
+/// A lease of before the thirteenth migration says nothing of what its job uses: that counts as nothing until it ends, and
+/// what is granted afterwards counts.
+async fn a_lease_of_before_uses_nothing_by_number(place: Place) {
+    let store = place.open().await.unwrap();
+    let mac = factory(&*store).await;
+    let capabilities = CapabilitySet::parse(["os:linux", "gpu=1"]).unwrap();
+    let advertised = Advertised { capabilities, seat_limit: 9, ..Advertised::default() };
+    store.advertise(Advertise { factory: mac.clone(), advertised }).await.unwrap();
+    let claim = async |store: &dyn Store, number: u128| {
+        let claim = Claim {
+            job: new_job(number).id,
+            rev: None,
+            dispatch_seq: None,
+            factory: mac.clone(),
+            request: format!("r-{number}").parse().unwrap(),
+            lease: Duration::from_secs(30),
+        };
+        store.claim(claim).await.unwrap()
+    };
+    for number in 1..=3 {
+        let mut new = new_job(number);
+        new.spec.capabilities = CapabilitySet::parse(["gpu"]).unwrap();
+        store.submit(Submit { jobs: vec![new], actor: Actor::system("test") }).await.unwrap();
+    }
+    assert!(matches!(claim(&*store, 1).await, Claimed::Granted(_)));
+    drop(store);
+    place
+        .run(
+            "DROP INDEX leases_with_units; ALTER TABLE leases DROP COLUMN units; \
+             DELETE FROM schema_migrations WHERE version >= 13",
+        )
+        .await;
+    let store = place.open().await.unwrap();
+    assert!(matches!(claim(&*store, 2).await, Claimed::Granted(_)));
+    assert_eq!(claim(&*store, 3).await, Claimed::Lost(Lost::InUse));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_leases_of_before_use_nothing_by_number() {
+    let folder = tempfile::tempdir().unwrap();
+    a_lease_of_before_uses_nothing_by_number(sqlite(&folder)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_leases_of_before_use_nothing_by_number() {
+    a_lease_of_before_uses_nothing_by_number(postgres().await).await;
 }
 
 /// A database of before the tenth migration has no table for secrets, and gets one.

@@ -182,6 +182,54 @@ pub async fn seats_limit(world: &World) {
     assert_eq!(world.granted(third.id, &mac).await.epoch, Epoch(1), "a seat came free");
 }
 
+pub async fn units_limit(world: &World) {
+    let mac = world.factory_with("mac-1", FactoryScope::default(), 9).await;
+    let has = |tokens: &[&str]| {
+        let capabilities = CapabilitySet::parse(tokens).unwrap();
+        let advertised = Advertised { capabilities, seat_limit: 9, ..Advertised::default() };
+        world.store.advertise(Advertise { factory: mac.clone(), advertised })
+    };
+    let needs = |token: &str| {
+        let capabilities = CapabilitySet::parse([token]).unwrap();
+        world.submitted(|spec| spec.capabilities = capabilities)
+    };
+    has(&["gpu=2", "xcode"]).await.unwrap();
+    let first = world.granted(needs("gpu").await.id, &mac).await;
+    let pair = needs("gpu=2").await;
+    let in_use = Claimed::Lost(Lost::InUse);
+    assert_eq!(world.claim(pair.id, &mac).await, in_use, "one is left");
+    world.granted(needs("xcode=7").await.id, &mac).await;
+    let second = world.granted(needs("gpu").await.id, &mac).await;
+    let third = needs("gpu").await;
+    assert_eq!(world.claim(third.id, &mac).await, in_use, "both are in use");
+    world.hold(first.id, &holder(&first), [HolderAction::Start]).await.unwrap();
+    assert_eq!(world.claim(third.id, &mac).await, in_use, "building holds it too");
+    let release = || [HolderAction::Release { checkpoint: None }];
+    world.hold(first.id, &holder(&first), release()).await.unwrap();
+    world.granted(third.id, &mac).await;
+    world.hold(second.id, &holder(&second), release()).await.unwrap();
+    assert_eq!(world.claim(pair.id, &mac).await, in_use);
+    // Its operator put more in.
+    has(&["gpu=3", "xcode"]).await.unwrap();
+    assert_eq!(world.granted(pair.id, &mac).await.epoch, Epoch(1));
+}
+
+/// Of what there is a number of, racing claims get that many.
+pub async fn racing_claims_share_units(world: &World) {
+    let mac = world.factory_with("mac-1", FactoryScope::default(), 50).await;
+    let capabilities = CapabilitySet::parse(["gpu=3"]).unwrap();
+    let advertised = Advertised { capabilities, seat_limit: 50, ..Advertised::default() };
+    world.store.advertise(Advertise { factory: mac.clone(), advertised }).await.unwrap();
+    let mut jobs = Vec::new();
+    for _ in 0..20 {
+        jobs.push(
+            world.submitted(|spec| spec.capabilities = CapabilitySet::parse(["gpu"]).unwrap()).await.id,
+        );
+    }
+    let claims = futures::future::join_all(jobs.iter().map(|job| world.claim(*job, &mac))).await;
+    assert_eq!(claims.iter().filter(|claimed| matches!(claimed, Claimed::Granted(_))).count(), 3);
+}
+
 fn with_key(world: &World, in_product: &str, limit: u32) -> NewJob {
     let concurrency = Some(Concurrency { key: "repo:hello".to_owned(), limit });
     NewJob { product: product(in_product), ..world.new_job(|spec| spec.concurrency = concurrency) }
