@@ -27,6 +27,8 @@ const MOST_ENTRIES: usize = 4_096;
 const MOST_FILES: usize = 64;
 /// Of one file in one look.
 const PIECE: u64 = 4 * 1024 * 1024;
+/// At what is left of a run that is over.
+const MOST_LOOKS: usize = 256;
 /// A longer line is left out.
 const LINE_BYTES: usize = 4 * 1024 * 1024;
 
@@ -112,6 +114,27 @@ impl Journal {
                 () = tokio::time::sleep(INTERVAL) => {}
             }
         }
+    }
+
+    /// Of a run that is over: all that the files hold, line by line. Whether one of them is that of the session.
+    pub(super) fn read_whole(
+        files: JournalFiles,
+        (root, is_shared): (PathBuf, bool),
+        session: &str,
+        mut each: impl FnMut(&str),
+    ) -> bool {
+        let mut journal = Self { files, root, is_shared, followed: BTreeMap::new() };
+        let mut read = None;
+        // One look reads a bounded piece of each.
+        for _ in 0..MOST_LOOKS {
+            journal.look(Some(session)).iter().for_each(|line| each(line));
+            let now = journal.followed.values().map(|file| file.offset).sum::<u64>();
+            if read.replace(now) == Some(now) {
+                break;
+            }
+        }
+        let name = &session[..session.floor_char_boundary(files.named_by)];
+        journal.followed.keys().any(|path| path.to_str().is_some_and(|path| path.contains(name)))
     }
 
     /// The lines that were appended since.
@@ -274,6 +297,27 @@ mod tests {
         append(&root.path().join("18/rollout-87654321.jsonl"), "another's\n");
         assert_eq!(journal.look(None), Vec::<String>::new(), "not before its session is known");
         assert_eq!(journal.look(Some("12345678-9")), ["own"]);
+    }
+
+    #[test]
+    fn what_is_left_of_a_run_is_read_to_its_end() {
+        let root = tempfile::tempdir().unwrap();
+        let whole = |is_shared, session: &str| {
+            let mut lines = Vec::new();
+            let root = (root.path().to_owned(), is_shared);
+            let found = Journal::read_whole(FILES, root, session, |line| lines.push(line.len()));
+            lines.sort_unstable();
+            (found, lines)
+        };
+        assert_eq!(whole(false, "12345678-9"), (false, vec![]));
+        // More than one look reads.
+        let line = "x".repeat(LINE_BYTES / 2) + "\n";
+        append(&root.path().join("18/rollout-12345678-own.jsonl"), &line.repeat(5));
+        append(&root.path().join("18/rollout-87654321.jsonl"), "helper\nhalf");
+        let long = LINE_BYTES / 2;
+        assert_eq!(whole(false, "12345678-9"), (true, vec![6, long, long, long, long, long]));
+        assert_eq!(whole(true, "12345678-9"), (true, vec![long; 5]));
+        assert!(!whole(false, "11111111-1").0, "that session has no file");
     }
 
     #[test]
