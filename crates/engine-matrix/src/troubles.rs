@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use giga_domain::{FailReason, Usd};
-use giga_factory::engines::EngineOutcome;
+use giga_factory::engines::{EngineFailure, EngineOutcome};
 use giga_scripted_model::{Script, Trouble, TroubleKind};
 
 use crate::bench::{Bench, Ran, Trial};
@@ -107,12 +107,20 @@ pub(crate) async fn endless(bench: &Bench) -> Result<()> {
     request.budget.wall_ms = Some(15_000);
     let ran = trial.run(bench, request).await?;
     ensure!(!ran.turns().is_empty(), "the model was never asked");
+    // By a cap, by the watchdog, or by the engine itself where it notices that an answer goes in circles: in each case the job
+    // knows that it failed, and is not left with half an answer that passes for a whole one.
     match &ran.report.outcome {
         EngineOutcome::Failed(failure)
             if matches!(failure.reason, FailReason::Timeout | FailReason::BudgetExceeded) => {}
+        EngineOutcome::Failed(failure) if went_in_circles(failure) => {}
         other => anyhow::bail!("it was not cut off: {other:?}"),
     }
     Ok(())
+}
+
+/// As the factory words it where an engine says so itself; another run may fare better.
+fn went_in_circles(failure: &EngineFailure) -> bool {
+    failure.reason == FailReason::Crash && failure.retryable && failure.detail.contains("went in circles")
 }
 
 pub(crate) async fn cut(bench: &Bench, seen: &Recorder) -> Result<()> {

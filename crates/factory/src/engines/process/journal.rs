@@ -15,13 +15,16 @@ use std::time::Duration;
 
 use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::lines::Line;
 use super::output::Source;
 
-/// How often is looked.
+/// How often is looked while nothing is printed.
 const INTERVAL: Duration = Duration::from_millis(200);
+/// How often at most: a program that prints has often just written its session down, and one that streams prints all the time.
+const SHORTEST: Duration = Duration::from_millis(20);
 /// Entries of folders that one look goes through, and files that it follows.
 const MOST_ENTRIES: usize = 4_096;
 const MOST_FILES: usize = 64;
@@ -90,6 +93,7 @@ impl Journal {
         mut self,
         lines: mpsc::Sender<(Source, Line)>,
         session: watch::Receiver<Option<String>>,
+        mut printed: watch::Receiver<Instant>,
         over: CancellationToken,
     ) {
         loop {
@@ -109,8 +113,16 @@ impl Journal {
             if is_last {
                 return;
             }
+            let next = async {
+                tokio::time::sleep(SHORTEST).await;
+                // Whoever printed may be gone; then there is only the interval.
+                if printed.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
             tokio::select! {
                 () = over.cancelled() => {}
+                () = next => {}
                 () = tokio::time::sleep(INTERVAL) => {}
             }
         }

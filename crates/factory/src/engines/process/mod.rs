@@ -109,8 +109,10 @@ pub(super) async fn run(
     let reader = OutputReader::new(tally, sink, request.budget, alarm);
     let lines = mpsc::channel(WAITING_LINES);
     let over = CancellationToken::new();
-    let following =
-        journal.map(|journal| tokio::spawn(journal.follow(lines.0.clone(), reader.session(), over.clone())));
+    let following = journal.map(|journal| {
+        let session = reader.session();
+        tokio::spawn(journal.follow(lines.0.clone(), session, quiet_since.clone(), over.clone()))
+    });
     // It ends with this future, should that be dropped.
     let _following = following.map(AbortOnDropHandle::new);
     let mut reader = tokio::spawn(reader.run(stdout, stderr, last_output, give_up.clone(), lines, over));

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use giga_factory::engines::{LeftRun, Usage};
+use giga_factory::engines::{LeftRun, Program, Usage};
 
 use super::kit::{Bench, fixture};
 
-const CODEX: &str = "01a1ed73-a75a-7093-8ddf-800ea7e6ab39";
 const GEMINI: &str = "7f3ae663-b90a-45cd-b09e-1321366570fe";
 
 async fn used(engine: &str, home: &Path, session: &str, began: &str) -> Option<Usage> {
@@ -26,7 +25,7 @@ fn keep(home: &Path, sample: &str, to: &str) {
 fn session_in(sample: &str) -> String {
     let text = std::fs::read_to_string(fixture(sample)).unwrap();
     let meta: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-    meta["payload"]["id"].as_str().unwrap_or(CODEX).to_owned()
+    meta["payload"]["id"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
@@ -60,9 +59,14 @@ async fn gemini_is_charged_each_answer_once() {
 #[tokio::test]
 async fn opencode_is_asked() {
     let ask = async |answer: &str| {
-        let bench = Bench::new("opencode", &[answer]);
+        let mut bench = Bench::new("opencode", &[]).configured(|config| {
+            let opencode = config.programs.get_mut(&Program::Opencode).unwrap();
+            opencode.pass_env = vec!["FAKE_ENGINE".to_owned()];
+        });
+        bench.host.push(("FAKE_ENGINE".to_owned(), answer.to_owned()));
         let sessions = bench.dir.path().join("sessions");
-        let run = LeftRun { session: "ses_1".to_owned(), sessions, began: "2026-11-18T07:00:00Z".parse().unwrap() };
+        let run =
+            LeftRun { session: "ses_1".to_owned(), sessions, began: "2026-11-18T07:00:00Z".parse().unwrap() };
         bench.engine().used_by(&run).await.map(|usage| usage.tokens)
     };
     let row = r#"print [{"model":"matrix-1","cost":0,"input":2345,"cached":6789,"output":11}]"#;
