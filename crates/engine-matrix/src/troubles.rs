@@ -9,6 +9,7 @@ use giga_scripted_model::{Script, Trouble, TroubleKind};
 
 use crate::bench::{Bench, Ran, Trial};
 use crate::record::Recorder;
+use crate::subject;
 
 fn with(kind: TroubleKind, times: u32) -> Script {
     Script { troubles: vec![Trouble { turn: 0, times, kind }], ..Script::writes("hello.txt", "hello\n") }
@@ -54,7 +55,8 @@ pub(crate) async fn quota(bench: &Bench, reset_secs: Option<u64>, seen: &Recorde
     let failure = ran.failed(FailReason::OutOfQuota, true)?;
     costs_nothing(&ran)?;
     if let Some(reset) = reset_secs {
-        let told = failure.resets_in.with_context(|| format!("no reset time: {}", failure.detail))?.as_secs();
+        let cause = subject::withheld_reset(bench.engine).unwrap_or(&failure.detail);
+        let told = failure.resets_in.with_context(|| format!("no reset time: {cause}"))?.as_secs();
         ensure!((reset - 90..=reset + 90).contains(&told), "resets in {told} s instead of {reset} s");
     }
     Ok(())

