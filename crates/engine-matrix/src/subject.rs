@@ -28,6 +28,22 @@ pub(crate) const fn other_model(engine: Program) -> &'static str {
     }
 }
 
+/// Why nobody can know when a quota opens again, for an engine that keeps to itself what the provider said about it. Looked for in
+/// what it prints, in its log, in its session and in its report of the error.
+pub(crate) const fn withheld_reset(engine: Program) -> Option<&'static str> {
+    match engine {
+        Program::Opencode => Some(
+            "opencode prints and logs the message of the provider's error, and neither its headers nor its body, where the time is; \
+             its database has no trace of the error",
+        ),
+        Program::Gemini => Some(
+            "of a quota per day Gemini CLI drops the `retryDelay` of the error before it prints or reports anything; the time of \
+             other quotas (`Suggested retry after …`) is read",
+        ),
+        Program::Claude | Program::Codex => None,
+    }
+}
+
 /// As the server hears it.
 pub(crate) fn asked_as(model: &str) -> &str {
     model.rsplit('/').next().unwrap_or(model)

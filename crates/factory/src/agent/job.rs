@@ -334,6 +334,7 @@ impl JobRun<'_> {
         if work.engine.stays_current() {
             self.meter.stays_current();
         }
+        self.meter.begins(accounts::now());
         self.note_spend(place);
         let (talked, seen) = self.said_before().await;
         request.talked = talked;

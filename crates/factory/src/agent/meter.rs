@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use giga_api::wire::{Checkpoint, Spend};
-use giga_domain::Usd;
+use giga_domain::{Timestamp, Usd};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -34,6 +34,7 @@ struct Reading {
     assumed: bool,
     /// What the engine counts is known here at once, and it ends with this process.
     current: bool,
+    began: Option<Timestamp>,
 }
 
 #[derive(Debug)]
@@ -71,13 +72,18 @@ impl Meter {
 
     /// For whoever finds the work after a crash.
     pub(super) fn note(&self) -> SpendNote {
-        let Reading { usage, ended, session, current, .. } = &*self.0.reading.lock();
+        let Reading { usage, ended, session, current, began, .. } = &*self.0.reading.lock();
         let Spend { usd, tokens } = spend(*usage);
         let session = session.as_ref().map(|session| {
             let Spend { usd, tokens } = spend(plus(session.used_before, *usage));
             SessionNote { id: session.id.clone(), engine: Some(session.engine.clone()), usd, tokens }
         });
-        SpendNote { usd, tokens, whole: *ended, current: *current, session }
+        SpendNote { usd, tokens, whole: *ended, current: *current, began: *began, session }
+    }
+
+    /// The engine is about to be started.
+    pub(super) fn begins(&self, now: Timestamp) {
+        self.0.reading.lock().began = Some(now);
     }
 
     /// From the start of an engine that counts as it goes and cannot outlive this process.

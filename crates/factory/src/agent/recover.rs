@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use giga_api::wire::{Checkpoint, Job, ProblemCode, ReleaseRequest, Spend, Stage};
 
-use super::job::{SCRATCH, SCRATCH_RUN, run_marker};
+use super::job::{SCRATCH, SCRATCH_RUN, SESSIONS, run_marker};
 use super::{Shared, plan};
-use crate::engines::kill_run;
-use crate::workspace::{Leftover, SpendNote, WorkFolder, WorkspaceError, remove_folder};
+use crate::engines::{LeftRun, Usage, kill_run};
+use crate::workspace::{Leftover, SessionNote, SpendNote, WorkFolder, WorkspaceError, remove_folder};
 
 const KILL_ATTEMPTS: u32 = 200;
 const KILL_INTERVAL: Duration = Duration::from_millis(10);
@@ -108,7 +108,10 @@ async fn release(shared: &Shared, job: &Job, leftover: &Leftover, folder: &WorkF
         checkpoint.factory_id = saved.not_pushed.is_some().then(|| shared.id.to_string());
         checkpoint
     });
-    let noted = folder.noted_spend();
+    let noted = match folder.noted_spend() {
+        Some(note) => Some(as_the_session_has_it(shared, id, note).await),
+        None => None,
+    };
     let checkpoint = with_session(saved, job.checkpoint.as_ref(), noted.as_ref());
     let spend = used_up(job, noted);
     let request = ReleaseRequest { lease_epoch: leftover.epoch.0, checkpoint, spend, spend_assumed: false };
@@ -120,6 +123,31 @@ async fn release(shared: &Shared, job: &Job, leftover: &Leftover, folder: &WorkF
         Err(error) if error.is_passing() => false,
         Err(_) => quarantine(id, folder).await,
     }
+}
+
+/// What the session of an engine that ended with the agent says it used; what was noted is the least.
+async fn as_the_session_has_it(shared: &Shared, job: &str, note: SpendNote) -> SpendNote {
+    let session = note.session.as_ref().filter(|_| !note.whole && !note.current);
+    let (Some(session), Some(began)) = (session, note.began) else { return note };
+    let Some(engine) = session.engine.as_deref().and_then(|name| shared.engines.named(name)) else {
+        return note;
+    };
+    let sessions = shared.base.join(SESSIONS).join(job).join(engine.name());
+    let run = LeftRun { session: session.id.clone(), sessions, began };
+    match engine.used_by(&run).await {
+        Some(used) => with_usage(note, used),
+        None => note,
+    }
+}
+
+fn with_usage(note: SpendNote, used: Usage) -> SpendNote {
+    let (usd, tokens) = (note.usd.max(used.cost.unwrap_or_default()), note.tokens.max(used.tokens));
+    let session = note.session.map(|session| SessionNote {
+        usd: session.usd + (usd - note.usd),
+        tokens: session.tokens.saturating_add(tokens - note.tokens),
+        ..session
+    });
+    SpendNote { usd, tokens, current: true, session, ..note }
 }
 
 /// What was saved, with the session that the run was in: the one that it noted, or else the one that the coordinator knows.
@@ -179,7 +207,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::workspace::SessionNote;
 
     fn job(stage: &str, engine: &str) -> Job {
         let at = "2026-11-15T16:00:00Z";
@@ -259,6 +286,25 @@ mod tests {
             Some(Spend { usd: Usd::from_micros(700), tokens: 8 }),
             "it ended with the agent, and each answer was noted"
         );
+    }
+
+    #[test]
+    fn what_a_session_has_beyond_the_note_is_used_up_too() {
+        let session =
+            SessionNote { id: "s".to_owned(), engine: None, usd: Usd::from_micros(5_100), tokens: 51 };
+        let noted = SpendNote { session: Some(session), ..note(100, 1, false) };
+        let usage = |tokens, micros| Usage { tokens, cost: Some(Usd::from_micros(micros)) };
+        let more = with_usage(noted.clone(), usage(3, 300));
+        assert_eq!(
+            used_up(&job("building", "codex"), Some(more.clone())),
+            Some(Spend { usd: Usd::from_micros(300), tokens: 3 }),
+            "neither what was reserved nor only what was noted"
+        );
+        let session = more.session.unwrap();
+        assert_eq!((session.usd, session.tokens), (Usd::from_micros(5_300), 53), "what it had before stays");
+        let less = with_usage(noted.clone(), usage(0, 0));
+        assert_eq!((less.usd, less.tokens, &less.session), (noted.usd, noted.tokens, &noted.session));
+        assert!(less.current);
     }
 
     #[test]

@@ -71,6 +71,11 @@ impl Roster {
         self.ready().into_iter().find(|engine| engine.name() == name)
     }
 
+    /// Ready or not: what it left behind can be read all the same.
+    pub(super) fn named(&self, name: &str) -> Option<&Arc<dyn Engine>> {
+        self.all.iter().find(|engine| engine.name() == name)
+    }
+
     /// `engine:<name>` for each that is ready.
     pub(super) fn capabilities(&self) -> CapabilitySet {
         self.ready().iter().filter_map(|engine| Capability::engine(engine.name()).ok()).collect()

@@ -59,6 +59,12 @@ pub trait Engine: Send + Sync + fmt::Debug {
         false
     }
 
+    /// What a run used that nobody watches any more, as the session on this machine has it: after a crash of the agent, once its
+    /// processes have ended. An answer that was under way is in no session. `None`: it cannot be known.
+    async fn used_by(&self, _run: &LeftRun) -> Option<Usage> {
+        None
+    }
+
     /// One run, to its end. Events come in order; a receiver that is gone is no reason to stop. An engine that takes
     /// nothing while it runs leaves the inbox alone: what it does not confirm is in the prompt of the next run.
     async fn run(
@@ -68,6 +74,17 @@ pub trait Engine: Send + Sync + fmt::Debug {
         inbox: Inbox,
         stop: CancellationToken,
     ) -> EngineReport;
+}
+
+/// A run that ended with its agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftRun {
+    /// As the engine named it.
+    pub session: String,
+    /// As in [`EngineRequest::sessions`].
+    pub sessions: PathBuf,
+    /// The session may have been begun by an earlier run.
+    pub began: Timestamp,
 }
 
 /// What people say to a run while it goes on.

@@ -26,7 +26,8 @@ pub use config::{
 pub use detect::{Detected, capabilities, detect, detect_each};
 pub use engine::{
     Answer, Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, Input,
-    JobSecret, Preflight, Question, QuotaWindow, RemoteRepository, Secret, Stream, Talked, Usage, Watchdog,
+    JobSecret, LeftRun, Preflight, Question, QuotaWindow, RemoteRepository, Secret, Stream, Talked, Usage,
+    Watchdog,
 };
 pub use events::Transcript;
 pub use login::Login;

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use giga_domain::repo::folder_name;
-use giga_domain::{Epoch, JobId, Usd};
+use giga_domain::{Epoch, JobId, Timestamp, Usd};
 use serde::{Deserialize, Serialize};
 
 use super::error::WorkspaceError;
@@ -57,6 +57,9 @@ pub struct SpendNote {
     /// Written at each answer of the model, by an agent whose engine ended with it.
     #[serde(default)]
     pub current: bool,
+    /// When the engine was started. Notes of before do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionNote>,
 }

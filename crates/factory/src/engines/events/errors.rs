@@ -145,7 +145,7 @@ pub(in super::super) fn is_account_refusal(failure: &EngineFailure) -> bool {
 /// A length of time after "in": `try again in 1 day 3 hours 5 minutes`, `resets in 3600s`.
 fn names_a_wait(message: &str) -> Option<Duration> {
     let lower = message.to_lowercase();
-    let (_, after) = ["again in ", "resets in ", "reset in ", "retry in ", "reset after "]
+    let (_, after) = ["again in ", "resets in ", "reset in ", "retry in ", "retry after ", "reset after "]
         .iter()
         .find_map(|mark| lower.split_once(mark))?;
     let mut seconds = 0.0;
@@ -224,6 +224,7 @@ mod tests {
         assert_eq!(quota("Your quota will reset after 3h12m5s."), Some(Duration::from_secs(11_525)));
         assert_eq!(quota("Your quota will reset after 90s."), Some(Duration::from_secs(90)));
         assert_eq!(quota("Your quota will reset after a while."), None);
+        assert_eq!(quota("\nSuggested retry after 3600s."), Some(Duration::from_secs(3_600)), "Gemini CLI");
         assert_eq!(quota(""), None);
     }
 

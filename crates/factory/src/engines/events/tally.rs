@@ -116,6 +116,11 @@ impl Tally {
         self.take(self.format.read_journal(line))
     }
 
+    /// What the program said of a session when it was asked.
+    pub(in super::super) fn stored(&mut self, events: Vec<LineEvent>) {
+        let _changes = self.take(events);
+    }
+
     /// The same for one of standard error.
     pub(in super::super) fn stderr_line(&mut self, line: &str) -> Vec<EngineEvent> {
         self.take(self.format.read_stderr(line))

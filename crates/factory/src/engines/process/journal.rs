@@ -15,18 +15,23 @@ use std::time::Duration;
 
 use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::lines::Line;
 use super::output::Source;
 
-/// How often is looked.
+/// How often is looked while nothing is printed.
 const INTERVAL: Duration = Duration::from_millis(200);
+/// How often at most: a program that prints has often just written its session down, and one that streams prints all the time.
+const SHORTEST: Duration = Duration::from_millis(20);
 /// Entries of folders that one look goes through, and files that it follows.
 const MOST_ENTRIES: usize = 4_096;
 const MOST_FILES: usize = 64;
 /// Of one file in one look.
 const PIECE: u64 = 4 * 1024 * 1024;
+/// At what is left of a run that is over.
+const MOST_LOOKS: usize = 256;
 /// A longer line is left out.
 const LINE_BYTES: usize = 4 * 1024 * 1024;
 
@@ -88,6 +93,7 @@ impl Journal {
         mut self,
         lines: mpsc::Sender<(Source, Line)>,
         session: watch::Receiver<Option<String>>,
+        mut printed: watch::Receiver<Instant>,
         over: CancellationToken,
     ) {
         loop {
@@ -107,11 +113,40 @@ impl Journal {
             if is_last {
                 return;
             }
+            let next = async {
+                tokio::time::sleep(SHORTEST).await;
+                // Whoever printed may be gone; then there is only the interval.
+                if printed.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
             tokio::select! {
                 () = over.cancelled() => {}
+                () = next => {}
                 () = tokio::time::sleep(INTERVAL) => {}
             }
         }
+    }
+
+    /// Of a run that is over: all that the files hold, line by line. Whether one of them is that of the session.
+    pub(super) fn read_whole(
+        files: JournalFiles,
+        (root, is_shared): (PathBuf, bool),
+        session: &str,
+        mut each: impl FnMut(&str),
+    ) -> bool {
+        let mut journal = Self { files, root, is_shared, followed: BTreeMap::new() };
+        let mut read = None;
+        // One look reads a bounded piece of each.
+        for _ in 0..MOST_LOOKS {
+            journal.look(Some(session)).iter().for_each(|line| each(line));
+            let now = journal.followed.values().map(|file| file.offset).sum::<u64>();
+            if read.replace(now) == Some(now) {
+                break;
+            }
+        }
+        let name = &session[..session.floor_char_boundary(files.named_by)];
+        journal.followed.keys().any(|path| path.to_str().is_some_and(|path| path.contains(name)))
     }
 
     /// The lines that were appended since.
@@ -274,6 +309,27 @@ mod tests {
         append(&root.path().join("18/rollout-87654321.jsonl"), "another's\n");
         assert_eq!(journal.look(None), Vec::<String>::new(), "not before its session is known");
         assert_eq!(journal.look(Some("12345678-9")), ["own"]);
+    }
+
+    #[test]
+    fn what_is_left_of_a_run_is_read_to_its_end() {
+        let root = tempfile::tempdir().unwrap();
+        let whole = |is_shared, session: &str| {
+            let mut lines = Vec::new();
+            let root = (root.path().to_owned(), is_shared);
+            let found = Journal::read_whole(FILES, root, session, |line| lines.push(line.len()));
+            lines.sort_unstable();
+            (found, lines)
+        };
+        assert_eq!(whole(false, "12345678-9"), (false, vec![]));
+        // More than one look reads.
+        let line = "x".repeat(LINE_BYTES / 2) + "\n";
+        append(&root.path().join("18/rollout-12345678-own.jsonl"), &line.repeat(5));
+        append(&root.path().join("18/rollout-87654321.jsonl"), "helper\nhalf");
+        let long = LINE_BYTES / 2;
+        assert_eq!(whole(false, "12345678-9"), (true, vec![6, long, long, long, long, long]));
+        assert_eq!(whole(true, "12345678-9"), (true, vec![long; 5]));
+        assert!(!whole(false, "11111111-1").0, "that session has no file");
     }
 
     #[test]

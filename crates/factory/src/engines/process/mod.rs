@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::engine::{EngineFailure, EngineOutcome, EngineReport, EngineRequest, Usage};
+use super::engine::{EngineFailure, EngineOutcome, EngineReport, EngineRequest, LeftRun, Usage};
 use super::events::{Exit, Tally};
 use super::sink::EventSink;
 use crate::sandbox::{Enclosed, Guard, Sandbox, View};
@@ -109,8 +109,10 @@ pub(super) async fn run(
     let reader = OutputReader::new(tally, sink, request.budget, alarm);
     let lines = mpsc::channel(WAITING_LINES);
     let over = CancellationToken::new();
-    let following =
-        journal.map(|journal| tokio::spawn(journal.follow(lines.0.clone(), reader.session(), over.clone())));
+    let following = journal.map(|journal| {
+        let session = reader.session();
+        tokio::spawn(journal.follow(lines.0.clone(), session, quiet_since.clone(), over.clone()))
+    });
     // It ends with this future, should that be dropped.
     let _following = following.map(AbortOnDropHandle::new);
     let mut reader = tokio::spawn(reader.run(stdout, stderr, last_output, give_up.clone(), lines, over));
@@ -321,21 +323,41 @@ fn tell_refused(guard: Option<&mut Guard>, mut sink: EventSink) {
     }
 }
 
-/// In a sandbox the files are the job's own; without one they lie among everybody's.
 fn journal(
     files: JournalFiles,
     launch: &Launch,
     sandbox: &Sandbox,
     request: &EngineRequest,
 ) -> Option<Journal> {
-    let resumed = request.resume.as_deref();
+    let (root, is_shared) = journal_root(files, sandbox, &launch.env, launch.view.kept.as_deref())?;
+    Some(Journal::before_run(files, root, is_shared, request.resume.as_deref()))
+}
+
+/// In a sandbox the files are the job's own; without one they lie among everybody's.
+fn journal_root(
+    files: JournalFiles,
+    sandbox: &Sandbox,
+    env: &BTreeMap<OsString, OsString>,
+    kept: Option<&Path>,
+) -> Option<(PathBuf, bool)> {
     if sandbox.missing().is_none() {
-        let root = launch.view.kept.as_ref()?.join(files.folder).join(files.kept);
-        return Some(Journal::before_run(files, root, false, resumed));
+        return Some((kept?.join(files.folder).join(files.kept), false));
     }
-    let variable = |name: &str| launch.env.get(OsStr::new(name)).map(PathBuf::from);
+    let variable = |name: &str| env.get(OsStr::new(name)).map(PathBuf::from);
     let home = files.variable.and_then(variable).or_else(|| Some(variable("HOME")?.join(files.folder)))?;
-    Some(Journal::before_run(files, home.join(files.kept), true, resumed))
+    Some((home.join(files.kept), true))
+}
+
+/// What a run that is over left in the files of its sessions, line by line. Whether one of them is that of the session.
+pub(super) fn read_journals(
+    files: JournalFiles,
+    sandbox: &Sandbox,
+    env: &BTreeMap<OsString, OsString>,
+    run: &LeftRun,
+    each: impl FnMut(&str),
+) -> bool {
+    journal_root(files, sandbox, env, Some(&run.sessions))
+        .is_some_and(|root| Journal::read_whole(files, root, &run.session, each))
 }
 
 struct Started {
@@ -368,7 +390,7 @@ fn spawn_with(mut launch: Launch, sandbox: &Sandbox, stdin: Stdio) -> Result<Sta
     Ok(Started { child, tree, guard })
 }
 
-fn not_spawned(program: &std::path::Path, dir: &std::path::Path, error: &std::io::Error) -> EngineFailure {
+fn not_spawned(program: &Path, dir: &Path, error: &std::io::Error) -> EngineFailure {
     use std::io::ErrorKind::{NotFound, PermissionDenied};
     let detail = format!("{} could not be started: {error}", program.display());
     if !dir.is_dir() {

@@ -12,13 +12,14 @@ mod command;
 mod covered;
 mod gemini;
 mod instructions;
+mod left_behind;
 mod opencode;
 mod preflight;
+mod recipe;
 mod shell;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
@@ -27,18 +28,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use giga_domain::FailReason;
+use giga_domain::{FailReason, Timestamp};
 use serde_json::Value;
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::acp::{self, AcpConfig};
+use super::acp;
 use super::config::{EventFormat, ProgramConfig};
 use super::engine::{
     Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, JobSecret,
-    Preflight, Secret, Usage,
+    LeftRun, Preflight, Secret, Usage,
 };
 use super::events::{LineEvent, Tally, Transcript};
 use super::login::{self, Login};
@@ -46,10 +47,11 @@ use super::prices::PriceTable;
 use super::process::{self, HostEnvironment, JournalFiles, Launch, Run};
 use super::sink::EventSink;
 use super::tool_server::{self, Offer, ToolServer};
-use crate::sandbox::{HomeFile, HomeFolder, HostRule, Sandbox, View, host_of};
+use crate::sandbox::{HomeFile, HostRule, Sandbox, View, host_of};
 
 pub(super) use command::Template;
 use preflight::SignIn;
+pub(super) use recipe::{Call, Reads, Recipe};
 pub(super) use shell::Shell;
 
 /// How engines with an account reach it from behind a proxy.
@@ -176,6 +178,16 @@ pub(super) trait Cli: Sync {
     /// What a line of such a file says.
     fn read_journal(&self, _entry: &Value) -> Vec<LineEvent> {
         Vec::new()
+    }
+
+    /// How it is asked what a session has used since a moment, for one that keeps its sessions where only it can read them.
+    fn ask_for_usage(&self, _session: &str, _since: Timestamp) -> Option<Vec<OsString>> {
+        None
+    }
+
+    /// Its answer. `None`: it does not know the session.
+    fn read_usage(&self, _answer: &str) -> Option<Vec<LineEvent>> {
+        None
     }
 
     /// What a line of its standard error says, for one that says there what its events do not.
@@ -310,161 +322,14 @@ impl Recipe for Configured {
     fn journal(&self) -> Option<JournalFiles> {
         self.program.cli().journal()
     }
-}
 
-/// How one program is used.
-pub(super) trait Recipe: fmt::Debug + Send + Sync {
-    fn name(&self) -> &str;
-    fn program(&self) -> &Path;
-    fn format(&self) -> EventFormat;
-
-    /// Known before the program names it.
-    fn model(&self) -> Option<&str> {
-        None
+    fn ask_for_usage(&self, session: &str, since: Timestamp) -> Option<Vec<OsString>> {
+        self.program.cli().ask_for_usage(session, since)
     }
 
-    /// Variables of the factory that the program may see besides the base.
-    fn variables(&self) -> Vec<&str>;
-
-    /// Set for it, whatever the factory's environment has.
-    fn fixed_variables(&self) -> Vec<(&str, &str)> {
-        Vec::new()
+    fn read_usage(&self, answer: &str) -> Option<Vec<LineEvent>> {
+        self.program.cli().read_usage(answer)
     }
-
-    /// What it needs of the operator's home.
-    fn home_files(&self) -> &'static [HomeFile] {
-        &[]
-    }
-
-    /// The same, as the operator says.
-    fn home_folders(&self) -> Vec<HomeFolder> {
-        Vec::new()
-    }
-
-    /// Those of its variables that name a file which it reads.
-    fn file_variables(&self) -> &[&'static str] {
-        &[]
-    }
-
-    /// Hosts that it does not work without.
-    fn hosts(&self) -> Vec<HostRule> {
-        Vec::new()
-    }
-
-    /// The vendor's server, for an engine that has one vendor.
-    fn main_host(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Those of its variables that hold the address of another server to use.
-    fn address_variables(&self) -> &[&'static str] {
-        &[]
-    }
-
-    /// The same from its settings in the operator's home.
-    fn address_in_settings(&self, _host: &HostEnvironment) -> Option<String> {
-        None
-    }
-
-    fn reads(&self) -> Reads {
-        Reads::OneText
-    }
-
-    /// Whether the prompt comes on standard input; others are told where its file is.
-    fn reads_stdin(&self) -> bool {
-        false
-    }
-
-    /// Variables by which it leaves a repository's own settings alone, where the operator has not set them.
-    fn shut_variables(&self) -> &[(&'static str, &'static str)] {
-        &[]
-    }
-
-    /// Folders of a work tree that it would obey all the same: it sees them empty in a sandbox.
-    fn covered_folders(&self) -> &[&'static str] {
-        &[]
-    }
-
-    /// Variables that it always gets, where the operator has not set them.
-    fn own_variables(&self) -> &[(&'static str, &'static str)] {
-        &[]
-    }
-
-    /// Variables that it gets in a sandbox: where things are in there.
-    fn sandbox_variables(&self) -> &[(&'static str, &'static str)] {
-        &[]
-    }
-
-    /// Files of a repository that it does not read any more where it leaves the settings alone.
-    fn instruction_files(&self) -> &[&'static str] {
-        &[]
-    }
-
-    /// Whether a run costs anything beyond this machine.
-    fn has_account(&self) -> bool {
-        true
-    }
-
-    fn args(&self, call: &Call<'_>) -> Result<Vec<OsString>, EngineFailure>;
-
-    /// Tells the program of a server of tools.
-    fn offer_tools(
-        &self,
-        _server: &ToolServer,
-        _scratch: &Path,
-        _env: &mut BTreeMap<OsString, OsString>,
-    ) -> std::io::Result<Offer> {
-        Ok(Offer::default())
-    }
-
-    /// Prints a version, or at least shows that the program runs.
-    fn version_args(&self) -> Option<Vec<OsString>> {
-        Some(vec!["--version".into()])
-    }
-
-    fn sign_in(&self) -> SignIn {
-        SignIn::Unneeded
-    }
-
-    fn how_to_install(&self) -> String;
-
-    /// Of an agent that is talked to in that protocol, instead of having its output read.
-    fn acp(&self) -> Option<&AcpConfig> {
-        None
-    }
-
-    /// Where it keeps its session while it runs, if its output says only at the end what it used.
-    fn journal(&self) -> Option<JournalFiles> {
-        None
-    }
-}
-
-/// How a program is given its persona and the review comments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reads {
-    /// Before and behind the prompt.
-    OneText,
-    /// The persona as a file of its own, the rest behind the prompt.
-    PersonaApart,
-    /// It is no reader: the prompt file holds the job's text and nothing else.
-    JobTextOnly,
-}
-
-/// One call, as a recipe sees it.
-#[derive(Debug)]
-pub(super) struct Call<'a> {
-    pub(super) request: &'a EngineRequest,
-    /// Checked: it cannot be taken for an option.
-    pub(super) session: Option<&'a str>,
-    /// Persona and instructions, for a recipe that takes them apart.
-    pub(super) persona_file: Option<&'a Path>,
-    pub(super) prompt_file: &'a Path,
-    /// Whether what the repository sets for the program counts: hooks, servers, allowed commands.
-    pub(super) obeys_repository: bool,
-    /// Whether it runs in a sandbox of ours.
-    pub(super) sandboxed: bool,
-    /// A private folder outside of the work tree that lives as long as the run.
-    pub(super) scratch: &'a Path,
 }
 
 #[derive(Debug)]
@@ -507,6 +372,10 @@ impl Engine for ProgramEngine {
     fn stays_current(&self) -> bool {
         // A sandbox dies with its agent.
         self.recipe.format().counts_as_it_goes() && self.sandbox.missing().is_none()
+    }
+
+    async fn used_by(&self, run: &LeftRun) -> Option<Usage> {
+        self.used_by_left(run).await
     }
 
     async fn run(

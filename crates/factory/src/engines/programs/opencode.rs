@@ -5,9 +5,11 @@
 //! answers would end its run. Whoever wants more sets `OPENCODE_PERMISSION` for the factory.
 
 mod events;
+mod stored;
 
 use std::ffi::OsString;
 
+use giga_domain::Timestamp;
 use serde_json::Value;
 
 use super::{Call, Cli, SignIn, arguments};
@@ -127,6 +129,14 @@ impl Cli for Opencode {
 
     fn read(&self, event: &Value) -> Vec<LineEvent> {
         events::read(event)
+    }
+
+    fn ask_for_usage(&self, session: &str, since: Timestamp) -> Option<Vec<OsString>> {
+        Some(stored::question(session, since))
+    }
+
+    fn read_usage(&self, answer: &str) -> Option<Vec<LineEvent>> {
+        stored::read(answer)
     }
 
     fn read_stderr(&self, line: &str) -> Vec<LineEvent> {

@@ -16,7 +16,7 @@ use crate::engines::process::{HostEnvironment, Launch, Probe, probe};
 use crate::sandbox::Sandbox;
 
 /// For one question; node programs take seconds to start on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How a program's account is checked.
 pub(in crate::engines) enum SignIn {
@@ -118,7 +118,7 @@ async fn ask(
 }
 
 /// In an empty folder, so that no project's settings or hooks have a say.
-fn question(
+pub(super) fn question(
     program: &Path,
     args: Vec<OsString>,
     recipe: &dyn Recipe,

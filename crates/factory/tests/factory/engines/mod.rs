@@ -7,6 +7,7 @@ mod devin;
 mod dialects;
 mod isolation;
 mod kit;
+mod left_behind;
 mod lifecycle;
 mod output;
 mod preflight;
