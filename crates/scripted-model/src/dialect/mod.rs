@@ -50,8 +50,8 @@ const WRITE: &[(&str, Taking)] = &[
     ("write_file", |path, content| json!({ "file_path": path, "content": content })),
     // Codex's own: a script that calls the tools, as text.
     ("exec", |path, content| {
-        let lines: String = content.lines().map(|line| format!("+{line}\n")).collect();
-        let patch = format!("*** Begin Patch\n*** Add File: {path}\n{lines}*** End Patch");
+        let lines = content.lines().collect::<Vec<_>>().join("\n+");
+        let patch = format!("*** Begin Patch\n*** Add File: {path}\n+{lines}\n*** End Patch");
         format!("text(await tools.apply_patch({}))", json!(patch)).into()
     }),
 ];
