@@ -2,9 +2,10 @@
 //! left, as their engines report it.
 //!
 //! Nothing here asks a provider. An account that failed is left alone until its provider's time, or for longer and longer
-//! where none was named. Which engines are signed out is for the roster to know.
+//! where none was named. What is closed is kept for the next start. Which engines are signed out is for the roster to know.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,6 +13,7 @@ use giga_api::wire::{AccountReport, AccountState, WindowReport};
 use giga_domain::{Access, AccountId, EngineHere, FailReason, Timestamp};
 use parking_lot::Mutex;
 
+use super::closed::{Closed, ClosedAccount, ClosedFile};
 use crate::engines::{Engine, EngineFailure, Login, QuotaWindow};
 
 /// How long an account is left alone that is out of quota and does not say until when; doubled each time in a row.
@@ -25,10 +27,14 @@ const MARGIN: Duration = Duration::from_secs(5);
 const PERCENT_STEP: u8 = 5;
 
 pub(super) struct Accounts {
-    /// By engine.
-    accounts: Mutex<BTreeMap<String, Account>>,
+    known: Mutex<KnownAccounts>,
     /// For logins that nothing names: they are of this machine alone.
     instance: String,
+}
+
+struct KnownAccounts {
+    by_engine: BTreeMap<String, Account>,
+    file: ClosedFile,
 }
 
 /// An engine, and whether its account was refused.
@@ -37,7 +43,7 @@ type Known = (Arc<dyn Engine>, bool);
 #[derive(Debug)]
 struct Account {
     id: AccountId,
-    closed_until: Option<Timestamp>,
+    closed: Option<Closed>,
     /// How often it was out of quota since its last success.
     strikes: u32,
     windows: Vec<QuotaWindow>,
@@ -49,14 +55,36 @@ pub(super) fn now() -> Timestamp {
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
+impl KnownAccounts {
+    fn keep(&mut self) {
+        let closed = |(engine, account): (&String, &Account)| {
+            Some(ClosedAccount {
+                engine: engine.clone(),
+                account: account.id.clone(),
+                closed: account.closed?,
+                strikes: account.strikes,
+            })
+        };
+        self.file.keep(self.by_engine.iter().filter_map(closed).collect());
+    }
+}
+
 impl Accounts {
-    pub(super) fn new(instance: &str) -> Self {
-        Self { accounts: Mutex::default(), instance: instance.to_owned() }
+    /// `base`: the factory's folder.
+    pub(super) fn open(base: &Path, instance: &str, now: Timestamp) -> Self {
+        let (file, kept) = ClosedFile::open(base, now);
+        let account = |kept: ClosedAccount| {
+            let mut account = Account::new(kept.account);
+            (account.closed, account.strikes) = (Some(kept.closed), kept.strikes);
+            (kept.engine, account)
+        };
+        let by_engine = kept.into_iter().map(account).collect();
+        Self { known: Mutex::new(KnownAccounts { by_engine, file }), instance: instance.to_owned() }
     }
 
-    /// Who is signed in may have changed: another account is not closed because the last one was.
-    fn look_again(&self, engines: &[Known]) {
-        let mut accounts = self.accounts.lock();
+    /// Who is signed in may have changed: another account is not closed because the last one was. The clock may have, too.
+    fn look_again(&self, engines: &[Known], now: Timestamp) {
+        let mut known = self.known.lock();
         for (engine, _) in engines {
             let id = match engine.login() {
                 Login::Unneeded => continue,
@@ -65,20 +93,24 @@ impl Accounts {
                     AccountId::fingerprint(engine.name(), format!("machine {}", self.instance).as_bytes())
                 }
             };
-            let known = accounts.get(engine.name()).is_some_and(|known| known.id == id);
-            if !known {
-                accounts.insert(engine.name().to_owned(), Account::new(id));
+            match known.by_engine.get_mut(engine.name()).filter(|account| account.id == id) {
+                Some(account) => account.open_when_over(now),
+                None => {
+                    known.by_engine.insert(engine.name().to_owned(), Account::new(id));
+                }
             }
         }
+        known.keep();
     }
 
     /// The engines in their order, and whether each can be given work.
     pub(super) fn here<'a>(&self, engines: &'a [Known], now: Timestamp) -> Vec<EngineHere<'a>> {
-        self.look_again(engines);
-        let accounts = self.accounts.lock();
+        self.look_again(engines, now);
+        let known = self.known.lock();
         let here = |(engine, refused): &'a Known| {
             let open = Access::Open;
-            let access = accounts.get(engine.name()).map_or(open, |account| account.access(*refused, now));
+            let access =
+                known.by_engine.get(engine.name()).map_or(open, |account| account.access(*refused, now));
             EngineHere { name: engine.name(), access }
         };
         engines.iter().map(here).collect()
@@ -86,38 +118,47 @@ impl Accounts {
 
     /// A run failed. Whether its account is why is in the reason.
     pub(super) fn failed(&self, engine: &str, failure: &EngineFailure, now: Timestamp) {
-        let mut accounts = self.accounts.lock();
-        let Some(account) = accounts.get_mut(engine) else { return };
+        let mut known = self.known.lock();
+        let Some(account) = known.by_engine.get_mut(engine) else { return };
         if failure.reason != FailReason::OutOfQuota {
             return;
         }
         // Runs that were under way when it closed say nothing new, but for a later time.
-        let was_open = account.is_open(now);
+        account.open_when_over(now);
+        let was_open = account.closed.is_none();
         if !was_open && failure.resets_in.is_none() {
             return;
         }
         let wait = failure.resets_in.unwrap_or_else(|| doubled(FIRST_WAIT, account.strikes, LONGEST_WAIT));
-        let until = now.plus(wait.max(SHORTEST_WAIT));
-        tracing::warn!(engine, %until, "the account is out of quota");
-        account.closed_until = Some(until);
+        let mut closed = Closed::for_length(wait.max(SHORTEST_WAIT), now);
+        tracing::warn!(
+            engine,
+            until = closed.until(now).map(tracing::field::display),
+            "the account is out of quota"
+        );
+        account.closed = Some(closed);
         if was_open {
             account.strikes = account.strikes.saturating_add(1);
         }
+        known.keep();
     }
 
     /// A run succeeded. One that was under way when its account closed does not open it.
     pub(super) fn succeeded(&self, engine: &str, now: Timestamp) {
-        let mut accounts = self.accounts.lock();
-        if let Some(account) = accounts.get_mut(engine).filter(|account| account.is_open(now)) {
-            account.strikes = 0;
-            account.closed_until = None;
+        let mut known = self.known.lock();
+        if let Some(account) = known.by_engine.get_mut(engine) {
+            account.open_when_over(now);
+            if account.closed.is_none() {
+                account.strikes = 0;
+            }
+            known.keep();
         }
     }
 
     /// How much of them is used, as the engine reports while it runs.
     pub(super) fn used(&self, engine: &str, windows: Vec<QuotaWindow>) {
-        let mut accounts = self.accounts.lock();
-        let Some(account) = accounts.get_mut(engine) else { return };
+        let mut known = self.known.lock();
+        let Some(account) = known.by_engine.get_mut(engine) else { return };
         for window in windows {
             match account.windows.iter_mut().find(|known| known.name == window.name) {
                 Some(known) => *known = window,
@@ -129,10 +170,10 @@ impl Accounts {
 
     /// For the coordinator.
     pub(super) fn reports(&self, engines: &[Known], now: Timestamp) -> Vec<AccountReport> {
-        self.look_again(engines);
-        let accounts = self.accounts.lock();
+        self.look_again(engines, now);
+        let known = self.known.lock();
         let report = |(engine, refused): &Known| {
-            Some(accounts.get(engine.name())?.report(engine.name(), *refused, now))
+            Some(known.by_engine.get(engine.name())?.report(engine.name(), *refused, now))
         };
         engines.iter().filter_map(report).collect()
     }
@@ -140,15 +181,17 @@ impl Accounts {
 
 impl Account {
     fn new(id: AccountId) -> Self {
-        Self { id, closed_until: None, strikes: 0, windows: Vec::new() }
+        Self { id, closed: None, strikes: 0, windows: Vec::new() }
     }
 
-    fn is_open(&self, now: Timestamp) -> bool {
-        self.closed_until.is_none_or(|until| until <= now)
+    fn open_when_over(&mut self, now: Timestamp) {
+        if self.closed.as_mut().is_some_and(|closed| closed.until(now).is_none()) {
+            self.closed = None;
+        }
     }
 
     fn access(&self, refused: bool, now: Timestamp) -> Access {
-        match self.closed_until.filter(|until| *until > now) {
+        match self.closed.and_then(|mut closed| closed.until(now)) {
             _ if refused => Access::SignedOut,
             Some(until) => Access::OutOfQuota { until },
             None => Access::Open,
@@ -239,9 +282,11 @@ mod tests {
         ]
     }
 
+    /// In a folder that goes at once: what is kept there is of no interest.
     fn of(engines: &[Known], instance: &str) -> Accounts {
-        let accounts = Accounts::new(instance);
-        accounts.look_again(engines);
+        let base = tempfile::tempdir().unwrap();
+        let accounts = Accounts::open(base.path(), instance, NOW);
+        accounts.look_again(engines, NOW);
         accounts
     }
 
@@ -259,12 +304,6 @@ mod tests {
         let engines = engines();
         let accounts = of(&engines, "i-1");
         accounts.failed("claude", &out(Some(600)), NOW);
-        let taken = |at| {
-            let here = accounts.here(&engines, at);
-            EngineChoice::ANY.choose(&here).map(|chosen| chosen.engine.to_owned())
-        };
-        assert_eq!(taken(after(599)).unwrap(), "codex");
-        assert_eq!(taken(after(600)).unwrap(), "claude");
         let reports = accounts.reports(&engines, after(10));
         let said: Vec<_> = reports.iter().map(|r| (r.engine.as_str(), r.state, r.opens_in_ms)).collect();
         assert_eq!(
@@ -272,6 +311,38 @@ mod tests {
             [("claude", AccountState::OutOfQuota, Some(595_000)), ("codex", AccountState::Open, None)]
         );
         assert_eq!(reports[0].account, AccountId::fingerprint("anthropic", b"key").to_string());
+        let taken = |at| {
+            let here = accounts.here(&engines, at);
+            EngineChoice::ANY.choose(&here).map(|chosen| chosen.engine.to_owned())
+        };
+        assert_eq!(taken(after(599)).unwrap(), "codex");
+        assert_eq!(taken(after(600)).unwrap(), "claude");
+    }
+
+    #[test]
+    fn a_restart_remembers_what_is_closed_and_how_often_it_was() {
+        let (engines, base) = (engines(), tempfile::tempdir().unwrap());
+        let restarted = |at| {
+            let accounts = Accounts::open(base.path(), "i-1", at);
+            accounts.look_again(&engines, at);
+            accounts
+        };
+        let opens_in = |accounts: &Accounts, at| accounts.reports(&engines, at)[0].opens_in_ms;
+        let first = restarted(NOW);
+        first.failed("claude", &out(Some(600)), NOW);
+        let second = restarted(after(100));
+        assert_eq!(opens_in(&second, after(100)), Some(505_000));
+        assert_eq!(opens_in(&second, after(600)), None);
+        second.failed("claude", &out(None), after(700));
+        let third = restarted(after(701));
+        assert_eq!(opens_in(&third, after(701)), Some((600 - 1 + 5) * 1000), "the second time in a row");
+        let mut others = engines.clone();
+        others[1].0 = Arc::new(Named("claude", Login::Known(AccountId::fingerprint("anthropic", b"other"))));
+        assert_eq!(third.reports(&others, after(702))[0].state, AccountState::Open);
+        assert_eq!(opens_in(&restarted(after(703)), after(703)), None, "another login was there meanwhile");
+        third.failed("claude", &out(Some(600)), after(704));
+        third.succeeded("claude", after(2_000));
+        assert_eq!(opens_in(&restarted(NOW), NOW), None, "it has opened");
     }
 
     #[test]

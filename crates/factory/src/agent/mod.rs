@@ -11,6 +11,7 @@
 mod accounts;
 mod backoff;
 mod checks;
+mod closed;
 mod comments;
 mod config;
 mod detect;
@@ -143,7 +144,7 @@ pub async fn run_with_ready(
         base: config.base.clone(),
         workspace,
         engines: roster,
-        accounts: accounts::Accounts::new(&instance),
+        accounts: accounts::Accounts::open(&config.base, &instance, accounts::now()),
         health: health::MachineHealth::new(config.base.clone()),
         machine,
         cost_per_hour: config.cost_per_hour,

@@ -48,6 +48,12 @@ const WRITE: &[(&str, Taking)] = &[
     ("Write", |path, content| json!({ "file_path": path, "content": content })),
     ("write", |path, content| json!({ "filePath": path, "content": content })),
     ("write_file", |path, content| json!({ "file_path": path, "content": content })),
+    // Codex's own: a script that calls the tools, as text.
+    ("exec", |path, content| {
+        let lines = content.lines().collect::<Vec<_>>().join("\n+");
+        let patch = format!("*** Begin Patch\n*** Add File: {path}\n+{lines}\n*** End Patch");
+        format!("text(await tools.apply_patch({}))", json!(patch)).into()
+    }),
 ];
 const RUN: &[(&str, Taking)] = &[
     ("Bash", |command, _| json!({ "command": command, "description": "Runs a command" })),

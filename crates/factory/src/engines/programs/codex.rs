@@ -5,6 +5,9 @@
 //! It would mark a folder that it may write as trusted, obey the settings in it, and leave that mark behind. In one that is
 //! not trusted it reads no AGENTS.md either.
 //!
+//! Commands are its shell tool. Without it (`permissions: edit` and below) it edits with `apply_patch`, which it offers only to
+//! models that its own list knows; any other model cannot edit then (seen with 0.169).
+//!
 //! The sandbox and the folder are options of `exec` and must stand before `resume`, which does not take them.
 
 mod events;
@@ -13,6 +16,7 @@ mod settings;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use giga_domain::Permissions;
 use serde_json::Value;
 
 use super::{Call, Cli, SignIn, arguments};
@@ -52,7 +56,10 @@ impl Cli for Codex {
 
     fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
         let mut args = arguments(["exec", "--json", "--skip-git-repo-check"]);
-        if call.sandboxed {
+        args.extend(without_commands(call.request.permissions).iter().map(OsString::from));
+        if call.request.permissions == Some(Permissions::Ask) {
+            args.extend(arguments(["-s", "read-only"]));
+        } else if call.sandboxed {
             args.extend(arguments(["-s", "danger-full-access"]));
         } else {
             args.extend(arguments(["-s", "workspace-write"]));
@@ -108,6 +115,15 @@ impl Cli for Codex {
 
     fn read_journal(&self, entry: &Value) -> Vec<LineEvent> {
         events::read_journal(entry)
+    }
+}
+
+const fn without_commands(allowed: Option<Permissions>) -> &'static [&'static str] {
+    match allowed {
+        Some(Permissions::Ask | Permissions::Edit) => {
+            &["--disable", "shell_tool", "--disable", "unified_exec"]
+        }
+        None | Some(Permissions::Commands | Permissions::All) => &[],
     }
 }
 

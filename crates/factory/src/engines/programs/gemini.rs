@@ -1,6 +1,6 @@
 //! Gemini CLI. It has no question about the account, so the preflight looks for what a sign-in leaves.
 //!
-//! Like Claude Code it may edit by default and not run commands. The work tree is the factory's own, which is why its
+//! Like Claude Code it may edit by default and not run commands; the job's `permissions` may say otherwise. The work tree is the factory's own, which is why its
 //! question whether to trust the folder is skipped. Even so it obeys no `.gemini/settings.json` in a folder that nobody trusted
 //! (seen with 0.61), but it takes variables from a `.env` there.
 
@@ -9,6 +9,7 @@ mod events;
 use std::ffi::OsString;
 use std::path::Path;
 
+use giga_domain::Permissions;
 use serde_json::Value;
 
 use super::{Call, Cli, SignIn, arguments};
@@ -80,7 +81,9 @@ impl Cli for Gemini {
     }
 
     fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
-        let mut args = arguments(["-o", "stream-json", "--approval-mode", "auto_edit", "--skip-trust"]);
+        let mut args = arguments(["-o", "stream-json"]);
+        args.extend(permissions(call.request.permissions).iter().map(OsString::from));
+        args.extend(arguments(["--skip-trust"]));
         // Written with `=`, so that nothing in the value can be taken for an option.
         args.extend(call.session.map(|id| OsString::from(format!("--resume={id}"))));
         args.extend(config.options("-m"));
@@ -120,6 +123,17 @@ impl Cli for Gemini {
 
     fn exit_failure(&self, code: i32) -> Option<EngineFailure> {
         events::exit_failure(code)
+    }
+}
+
+/// What it does without asking. Nobody sits there, so the rest is refused.
+const fn permissions(allowed: Option<Permissions>) -> &'static [&'static str] {
+    match allowed {
+        Some(Permissions::Ask) => &["--approval-mode", "default"],
+        None | Some(Permissions::Edit) => &["--approval-mode", "auto_edit"],
+        // Written with `=`: it takes as many words as follow.
+        Some(Permissions::Commands) => &["--approval-mode", "auto_edit", "--allowed-tools=run_shell_command"],
+        Some(Permissions::All) => &["--approval-mode", "yolo"],
     }
 }
 

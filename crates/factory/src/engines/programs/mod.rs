@@ -17,6 +17,8 @@ mod opencode;
 mod preflight;
 mod recipe;
 mod shell;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use giga_domain::{FailReason, Timestamp};
+use giga_domain::{FailReason, Permissions, Timestamp};
 use serde_json::Value;
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use tempfile::TempDir;
@@ -148,6 +150,11 @@ pub(super) trait Cli: Sync {
 
     /// Variables that it always gets, where the operator has not set them.
     fn own_variables(&self) -> &[(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Variables that say what it may do, whatever the operator has set; for one that has no options for it.
+    fn permission_variables(&self, _allowed: Permissions) -> &[(&'static str, &'static str)] {
         &[]
     }
 
@@ -287,6 +294,10 @@ impl Recipe for Configured {
 
     fn own_variables(&self) -> &[(&'static str, &'static str)] {
         self.program.cli().own_variables()
+    }
+
+    fn permission_variables(&self, allowed: Permissions) -> &[(&'static str, &'static str)] {
+        self.program.cli().permission_variables(allowed)
     }
 
     fn sandbox_variables(&self) -> &[(&'static str, &'static str)] {
@@ -542,6 +553,11 @@ impl ProgramEngine {
         environment.extend(
             self.recipe.fixed_variables().into_iter().map(|(name, value)| (name.into(), value.into())),
         );
+        for (name, value) in
+            request.permissions.map_or(&[][..], |allowed| self.recipe.permission_variables(allowed))
+        {
+            environment.insert(name.into(), value.into());
+        }
         let shut = if self.obeys_repository { &[][..] } else { self.recipe.shut_variables() };
         let inside = if self.sandbox.missing().is_none() { self.recipe.sandbox_variables() } else { &[][..] };
         for (name, value) in shut.iter().chain(self.recipe.own_variables()).chain(inside) {
@@ -631,30 +647,4 @@ fn is_session_id(id: &str) -> bool {
 /// Built up from text and paths alike.
 fn arguments<const N: usize>(fixed: [&str; N]) -> Vec<OsString> {
     fixed.into_iter().map(OsString::from).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_engine_names_hosts() {
-        for program in Program::ALL {
-            let hosts = program.cli().hosts();
-            assert!(
-                !hosts.is_empty() && hosts.iter().all(|host| host.parse::<HostRule>().is_ok()),
-                "{hosts:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn session_names() {
-        for good in ["ses_494719016ffe85dk", "0199a213-81c0-7800-8aa1-bbab2a035a53", "devin-1"] {
-            assert!(is_session_id(good), "{good}");
-        }
-        for bad in ["", "-x", "--help", "../x", "a b", "a\nb", "a/b", "$(x)", &"x".repeat(201)] {
-            assert!(!is_session_id(bad), "{bad:?}");
-        }
-    }
 }

@@ -2,14 +2,15 @@
 //! makers host for everybody do not count, because nobody agreed to send them code.
 //!
 //! Like Claude Code it may edit by default and not run commands, and nothing is left to a person: a question that nobody
-//! answers would end its run. Whoever wants more sets `OPENCODE_PERMISSION` for the factory.
+//! answers would end its run. The job's `permissions` may say otherwise; whoever wants more for all jobs sets
+//! `OPENCODE_PERMISSION` for the factory.
 
 mod events;
 mod stored;
 
 use std::ffi::OsString;
 
-use giga_domain::Timestamp;
+use giga_domain::{Permissions, Timestamp};
 use serde_json::Value;
 
 use super::{Call, Cli, SignIn, arguments};
@@ -26,6 +27,16 @@ const PERMISSION: (&str, &str) = (
     "OPENCODE_PERMISSION",
     r#"{"edit":"allow","bash":"deny","external_directory":"deny","doom_loop":"deny","question":"deny"}"#,
 );
+
+const NO_EDITS: (&str, &str) = (
+    PERMISSION.0,
+    r#"{"edit":"deny","bash":"deny","webfetch":"deny","websearch":"deny","external_directory":"deny","doom_loop":"deny","question":"deny"}"#,
+);
+const COMMANDS: (&str, &str) = (
+    PERMISSION.0,
+    r#"{"edit":"allow","bash":"allow","external_directory":"deny","doom_loop":"deny","question":"deny"}"#,
+);
+const EVERYTHING: (&str, &str) = (PERMISSION.0, r#"{"*":"allow","doom_loop":"deny","question":"deny"}"#);
 
 pub(super) struct Opencode;
 
@@ -91,6 +102,15 @@ impl Cli for Opencode {
 
     fn own_variables(&self) -> &[(&'static str, &'static str)] {
         &[PERMISSION]
+    }
+
+    fn permission_variables(&self, allowed: Permissions) -> &[(&'static str, &'static str)] {
+        match allowed {
+            Permissions::Ask => &[NO_EDITS],
+            Permissions::Edit => &[PERMISSION],
+            Permissions::Commands => &[COMMANDS],
+            Permissions::All => &[EVERYTHING],
+        }
     }
 
     /// Its sessions are in one file, which lies among others: here in a folder that can be kept.
@@ -167,6 +187,8 @@ mod tests {
 
     #[test]
     fn its_permissions_can_be_read() {
-        serde_json::from_str::<Value>(PERMISSION.1).unwrap();
+        for (_, text) in [PERMISSION, NO_EDITS, COMMANDS, EVERYTHING] {
+            serde_json::from_str::<Value>(text).unwrap();
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
-use giga_domain::Timestamp;
+use giga_domain::{Permissions, Timestamp};
 
 use super::preflight::SignIn;
 use crate::engines::acp::AcpConfig;
@@ -93,6 +93,11 @@ pub(in crate::engines) trait Recipe: fmt::Debug + Send + Sync {
 
     /// Variables that it always gets, where the operator has not set them.
     fn own_variables(&self) -> &[(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Variables that say what it may do, whatever the operator has set; for one that has no options for it.
+    fn permission_variables(&self, _allowed: Permissions) -> &[(&'static str, &'static str)] {
         &[]
     }
 

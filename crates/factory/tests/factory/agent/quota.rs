@@ -185,3 +185,22 @@ async fn a_factory_whose_preferred_engine_is_open_is_chosen() {
     first.drain().await;
     second.drain().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_factory_that_restarts_remembers_which_account_is_closed() {
+    let world = World::start().await;
+    std::fs::write(left(&world, "a", "claude"), "0\n").unwrap();
+    let before = Factory::start(engines(&world, "a", 1));
+    let first = world.ask("first", "engine: [claude, codex]\nship: auto").await;
+    world.until_stage(&first, Stage::Shipped).await;
+    before.drain().await;
+    let after = Factory::start(engines(&world, "a", 1));
+    let second = world.ask("second", "engine: [claude, codex]\nship: auto").await;
+    world.until_stage(&second, Stage::Shipped).await;
+    let engines = |runs: Vec<giga_api::wire::Run>| -> Vec<String> {
+        runs.into_iter().filter_map(|run| run.engine).collect()
+    };
+    assert_eq!(engines(world.runs(&first).await), ["claude", "codex"]);
+    assert_eq!(engines(world.runs(&second).await), ["codex"], "nobody tried claude again");
+    after.drain().await;
+}

@@ -72,6 +72,50 @@ async fn claude_does_what_the_job_allows() {
 }
 
 #[tokio::test]
+async fn codex_and_gemini_do_what_the_job_allows() {
+    const NO_SHELL: [&str; 4] = ["--disable", "shell_tool", "--disable", "unified_exec"];
+    for (permissions, codex_has_shell, codex_sandbox, gemini) in [
+        (Permissions::Ask, false, "read-only", &["--approval-mode", "default"][..]),
+        (Permissions::Edit, false, "workspace-write", &["--approval-mode", "auto_edit"]),
+        (
+            Permissions::Commands,
+            true,
+            "workspace-write",
+            &["--approval-mode", "auto_edit", "--allowed-tools=run_shell_command"],
+        ),
+        (Permissions::All, true, "workspace-write", &["--approval-mode", "yolo"]),
+    ] {
+        let asked = |bench: Bench| bench.with(|request| request.permissions = Some(permissions));
+        let args = argv("codex", asked).await;
+        assert_eq!(args.windows(4).any(|four| four == NO_SHELL), !codex_has_shell, "{permissions}: {args:?}");
+        assert!(args.windows(2).any(|two| two == ["-s", codex_sandbox]), "{permissions}: {args:?}");
+        let args = argv("gemini", asked).await;
+        assert_eq!(args[2..2 + gemini.len()], *gemini, "{permissions}: {args:?}");
+        assert_eq!(args[2 + gemini.len()], "--skip-trust", "and nothing else: {args:?}");
+    }
+}
+
+/// The job's word comes before the operator's.
+#[tokio::test]
+async fn opencode_does_what_the_job_allows() {
+    for (permissions, edit, bash) in [
+        (Permissions::Ask, Some("deny"), Some("deny")),
+        (Permissions::Edit, Some("allow"), Some("deny")),
+        (Permissions::Commands, Some("allow"), Some("allow")),
+        (Permissions::All, None, None),
+    ] {
+        let mut bench = Bench::new("opencode", &["show-env"]);
+        bench.host.push(("OPENCODE_PERMISSION".into(), r#"{"operator":"allow"}"#.into()));
+        let ran = bench.with(|request| request.permissions = Some(permissions)).run().await;
+        let lines = ran.lines();
+        let text = lines.iter().find_map(|line| line.strip_prefix("OPENCODE_PERMISSION=")).unwrap();
+        let told: serde_json::Value = serde_json::from_str(text).unwrap();
+        assert_eq!((told["edit"].as_str(), told["bash"].as_str()), (edit, bash), "{permissions}: {told}");
+        assert_eq!(told["operator"].as_str(), None, "{permissions}: {told}");
+    }
+}
+
+#[tokio::test]
 async fn what_people_said_follows_the_prompt() {
     let talked = Talked { whole: "all of it".to_owned(), new: Some("what is new".to_owned()) };
     let said = |bench: Bench| bench.with(|request| request.talked = Some(talked.clone()));
