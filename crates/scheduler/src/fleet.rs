@@ -368,9 +368,10 @@ impl Candidates {
     /// What stands in the way of these jobs where no factory has a place for them.
     pub(crate) fn obstacle(&self, fleet: &Fleet<'_>) -> Filter {
         let has_seat = |at: usize| self.fixed[at] + fleet.room[at] > NOWHERE;
-        match !self.counted.is_empty() && (0..self.fixed.len()).any(has_seat) {
-            true => Filter::InUse,
-            false => self.furthest,
+        if !self.counted.is_empty() && (0..self.fixed.len()).any(has_seat) {
+            Filter::InUse
+        } else {
+            self.furthest
         }
     }
 

@@ -35,13 +35,7 @@ fn expected(program: Program, model: &str, permissions: Permissions) -> (bool, b
     (if edits_by_shell { commands } else { permissions >= Permissions::Edit }, commands)
 }
 
-/// Claude Code runs `echo ran > ran.txt` where it may only edit (seen with 2.1.326), so it is tried with another program.
-fn command(program: Program) -> &'static str {
-    match program {
-        Program::Claude => "python3 -c \"open('ran.txt', 'w').write('ran')\"",
-        _ => "echo ran > ran.txt",
-    }
-}
+const COMMAND: &str = "echo ran > ran.txt";
 
 fn programs() -> PathBuf {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
@@ -93,7 +87,7 @@ async fn seen(program: Program, model: &str, permissions: Permissions) -> (bool,
     let mut did = Vec::new();
     for (act, file) in [
         (json!({"write": {"path": "hello.txt", "content": "hello\n"}}), "hello.txt"),
-        (json!({"run": command(program)}), "ran.txt"),
+        (json!({"run": COMMAND}), "ran.txt"),
     ] {
         let script = json!({"turns": [{"say": "I do it.", "do": [act]}, {"say": "Done.", "do": []}]});
         let script: Script = serde_json::from_value(script).expect("a script");

@@ -123,7 +123,7 @@ pub(crate) fn capabilities(field: &str, given: &[String]) -> Result<CapabilitySe
     at_most(field, given.len() - repos, limits::CAPABILITIES)?;
     let mut capabilities = CapabilitySet::new();
     for (index, text) in given.iter().enumerate() {
-        let refused = |error: IdError| Problem::field(&format!("{field}[{index}]"), error.to_string());
+        let refused = |error: IdError| Problem::field(format!("{field}[{index}]"), error.to_string());
         capabilities.insert_token(text).map_err(refused)?;
     }
     Ok(capabilities)

@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(quota("Your quota will reset after 3h12m5s."), Some(Duration::from_secs(11_525)));
         assert_eq!(quota("Your quota will reset after 90s."), Some(Duration::from_secs(90)));
         assert_eq!(quota("Your quota will reset after a while."), None);
-        assert_eq!(quota("\nSuggested retry after 3600s."), Some(Duration::from_secs(3_600)), "Gemini CLI");
+        assert_eq!(quota("\nSuggested retry after 3600s."), Some(Duration::from_hours(1)), "Gemini CLI");
         assert_eq!(quota(""), None);
     }
 

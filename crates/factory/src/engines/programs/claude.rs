@@ -117,8 +117,11 @@ impl Cli for Claude {
 /// What it does without asking. Nobody sits there, so the rest is refused; the mode that refuses nothing does not start as root.
 const fn permissions(allowed: Option<Permissions>) -> &'static [&'static str] {
     match allowed {
-        Some(Permissions::Ask) => &["--permission-mode", "default"],
-        None | Some(Permissions::Edit) => &["--permission-mode", "acceptEdits"],
+        Some(Permissions::Ask) => &["--permission-mode", "default", "--disallowedTools", "Bash"],
+        // Commands are not allowed here, but some that only write a file are let pass with the edits: a job that is told
+        // what it may do has to be told so. Where nobody said anything, the operator's own options may allow them.
+        None => &["--permission-mode", "acceptEdits"],
+        Some(Permissions::Edit) => &["--permission-mode", "acceptEdits", "--disallowedTools", "Bash"],
         Some(Permissions::Commands) => &["--permission-mode", "acceptEdits", "--allowedTools", "Bash"],
         Some(Permissions::All) => {
             &["--permission-mode", "acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch,Task"]

@@ -59,8 +59,8 @@ async fn claude() {
 #[tokio::test]
 async fn claude_does_what_the_job_allows() {
     for (permissions, expected) in [
-        (Permissions::Ask, &["--permission-mode", "default"][..]),
-        (Permissions::Edit, &["--permission-mode", "acceptEdits"]),
+        (Permissions::Ask, &["--permission-mode", "default", "--disallowedTools", "Bash"][..]),
+        (Permissions::Edit, &["--permission-mode", "acceptEdits", "--disallowedTools", "Bash"]),
         (Permissions::Commands, &["--permission-mode", "acceptEdits", "--allowedTools", "Bash"]),
     ] {
         let asked = |bench: Bench| bench.with(|request| request.permissions = Some(permissions));
