@@ -228,8 +228,10 @@ fn asked_the_long_way(world: &World, held: &[RunningJob], most: usize) -> Vec<Ev
     let placed = plan_offers(&queue, &snapshot, NOW, &policy, 2_000).placements;
     for placement in &placed {
         let factory = snapshot.factories.iter_mut().find(|f| f.id == placement.factory).unwrap();
+        let job = queue.get(placement.job).unwrap();
         factory.seats_used += 1;
-        take(queue.get(placement.job).unwrap(), &mut snapshot, &mut policy);
+        factory.units_used.take(&job.capabilities);
+        take(job, &mut snapshot, &mut policy);
     }
     let waits = |id: JobId| queue.get(id).is_some() && placed.iter().all(|p| p.job != id);
     let for_whom = |job: &RunningJob| job.evict?.for_job.filter(|id| waits(*id));

@@ -61,7 +61,7 @@ mod tests {
         Tokens { input, cached_input, output }
     }
 
-    /// As 1.18.33 answered for two models and for a session without an answer.
+    /// The shape of the query's rows: two models, and a session without an answer.
     #[test]
     fn an_answer_of_the_program() {
         let priced = r#"[{"model":"a","cost":0.25,"input":10,"cached":4,"output":3},
