@@ -213,14 +213,13 @@ pub(crate) fn sample(route: &Route, things: &Things) -> Sample {
         "revokeToken" => (other_token_id.as_str(), None, 204),
         "renewToken" => (other_token_id.as_str(), Some(json!({"expires": "never"})), 200),
         "listJobs" | "listStages" | "listEvents" | "streamEvents" | "listFactories" | "listAccounts"
-        | "listFlags" | "listTokens" | "fleetMetrics" | "queueState" | "listAlerts" | "shadow"
-        | "listCandidates" | "openapi" | "livez" | "readyz" | "prometheus" | "listTopics" | "pauseTopic"
-        | "resumeTopic" | "pauseAllTopics" | "resumeAllTopics" | "listTopicJobs" | "listBudgets"
-        | "getBudget" | "getBurndown" | "pauseBudget" | "resumeBudget" | "listProducts" | "getProduct"
-        | "listProfiles" | "getProfile" | "getProfileVersion" | "listSecrets" | "rotateSecrets"
-        | "listWebhooks" | "listEffects" | "whoami" | "rotateKeys" | "signInOffer" | "listAudit" => {
-            ("", None, 200)
-        }
+        | "listCapabilities" | "listFlags" | "listTokens" | "fleetMetrics" | "queueState" | "listAlerts"
+        | "shadow" | "listCandidates" | "openapi" | "livez" | "readyz" | "prometheus" | "listTopics"
+        | "pauseTopic" | "resumeTopic" | "pauseAllTopics" | "resumeAllTopics" | "listTopicJobs"
+        | "listBudgets" | "getBudget" | "getBurndown" | "pauseBudget" | "resumeBudget" | "listProducts"
+        | "getProduct" | "listProfiles" | "getProfile" | "getProfileVersion" | "listSecrets"
+        | "rotateSecrets" | "listWebhooks" | "listEffects" | "whoami" | "rotateKeys" | "signInOffer"
+        | "listAudit" => ("", None, 200),
         // No identity provider is set up here, and none of these tokens is of somebody who signed in.
         "startDeviceSignIn" | "login" | "loginCallback" => ("", None, 404),
         "pollDeviceSignIn" => ("", Some(json!({"deviceCode": "x"})), 404),
