@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { capabilitiesQuery } from '../../api/queries';
 import type { CapabilityUse } from '../../api/types';
 import { Ago } from '../../ui/Ago';
-import { PageHead, Panel } from '../../ui/Panel';
+import { PageHead, Panel, ScrollBox } from '../../ui/Panel';
 import { Empty, Loading, ProblemAlert } from '../../ui/States';
 import { visible } from '../../ui/visible';
 import classes from './Capabilities.module.css';
@@ -25,8 +25,8 @@ export function CapabilitiesPage() {
       )}
       {all.length > 0 && (
         <Panel title="Supply and demand">
-          <Table.ScrollContainer minWidth={640}>
-            <Table>
+          <ScrollBox className={classes.box} label="Supply and demand of capabilities">
+            <Table miw={640}>
               <Table.Thead>
                 <Table.Tr>
                   <Table.Th>Capability</Table.Th>
@@ -43,7 +43,7 @@ export function CapabilitiesPage() {
                 ))}
               </Table.Tbody>
             </Table>
-          </Table.ScrollContainer>
+          </ScrollBox>
         </Panel>
       )}
     </Stack>
