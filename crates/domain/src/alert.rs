@@ -17,6 +17,7 @@ words! {
         StaleFactory,
         AccountSignedOut,
         AccountOutOfQuota,
+        PoolStartFailed,
         BudgetNear,
         BudgetPaused,
         EffectsWaiting,
@@ -66,6 +67,10 @@ impl AlertKind {
             Self::AccountOutOfQuota => (
                 "an engine's account has used up a window of its provider; jobs go on with another engine or account that they allow, or wait",
                 "`giga account list` says until when",
+            ),
+            Self::PoolStartFailed => (
+                "factories of a pool do not start; the next try comes later each time",
+                "`giga pool show POOL` says why",
             ),
             Self::BudgetNear => ("80 % of a limit is spent or reserved", "`giga budget show PRODUCT`"),
             Self::BudgetPaused => ("somebody paused the product", "`giga budget resume PRODUCT`"),

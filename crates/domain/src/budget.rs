@@ -233,6 +233,8 @@ words! {
         /// The holder went silent while it worked: all that it was allowed to spend counts as spent.
         Assumed,
         Correction,
+        /// Hours of factories of a pool.
+        PoolHours,
     }
 }
 

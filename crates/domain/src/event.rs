@@ -70,6 +70,13 @@ macro_rules! event_kinds {
             FactoryDraining = "factory.draining", "A factory finishes its jobs and takes no new ones: `factoryId`.";
             FactoryResumed = "factory.resumed", "A factory takes jobs again: `factoryId`.";
             FactoryDeregistered = "factory.deregistered", "A factory was removed and its tokens were revoked: `factoryId`.";
+            PoolChanged = "pool.changed", "A pool was made or changed: `pool`.";
+            PoolRemoved = "pool.removed", "A pool was removed: `pool`.";
+            PoolStarting = "pool.starting", "A factory of a pool is being started: `pool`, `factoryId`.";
+            PoolJoined = "pool.joined", "A factory of a pool has enrolled: `pool`, `factoryId`, `tookMs` from the order to start it.";
+            PoolStartFailed = "pool.start_failed", "A factory of a pool did not start: `pool`, `factoryId`, `detail`, `retryAt`.";
+            PoolStopping = "pool.stopping", "A factory of a pool has left or is given up: `pool`, `factoryId`, `detail`.";
+            PoolLeft = "pool.left", "Nothing of a factory of a pool is left: `pool`, `factoryId`, and `usdMicros` where its hours cost something.";
             TokenIssued = "token.issued", "A token was issued: `tokenId`, `label`, and `role` or `factoryId`.";
             TokenRenewed = "token.renewed", "A token got another end: `tokenId`, `label`, `expiresAt` (missing: never), and `role` or `factoryId`.";
             TokenRevoked = "token.revoked", "A token was revoked: `tokenId`, `label`, and `role` or `factoryId`.";

@@ -189,6 +189,14 @@ text_id!(
     '.' | '_' | '-'
 );
 text_id!(
+    /// A template of factories. Short enough that its members are called after it.
+    PoolName,
+    "pool name",
+    40,
+    "1 to 40 of a-z, A-Z, 0-9, `.`, `_` and `-`, starting with a letter or digit, without `..`",
+    '.' | '_' | '-'
+);
+text_id!(
     /// Chosen by a caller so that a repeated call is recognised as the same one.
     RequestId,
     "request id",

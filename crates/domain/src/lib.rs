@@ -26,6 +26,7 @@ pub mod manifest;
 mod merge;
 pub mod merge_message;
 pub mod policy_floor;
+pub mod pool;
 pub mod product;
 pub mod profile;
 pub mod rate;
@@ -61,7 +62,7 @@ pub use event::{Actor, Event, EventKind, NewEvent};
 pub use factory::{Factory, FactoryState, Health};
 pub use id::{
     AccountId, ArtifactId, DispatchSeq, EffectId, Epoch, EventSeq, FactoryId, FeedPos, JobId, NodeId,
-    ProductId, RequestId, Rev, Term, TokenId, TopicName, WebhookId, WorkerId,
+    PoolName, ProductId, RequestId, Rev, Term, TokenId, TopicName, WebhookId, WorkerId,
 };
 pub use job::{
     Assumed, Checkpoint, Evict, FailReason, Failure, Job, JobKind, JobResult, JobSpec, Lease, LeaseEnd,
@@ -69,6 +70,7 @@ pub use job::{
 };
 pub use job_token::JobToken;
 pub use policy_floor::{NetworkLevel, PolicyFloor, TreeLimits};
+pub use pool::{DriverKind, Member, MemberState, Pool, PoolError, PoolRecord, PoolSettings, PoolTemplate};
 pub use product::{Product, ProductSettings};
 pub use profile::{Profile, ProfileContent};
 pub use run::{Check, RepoCommit, Run, RunOutcome, RunReport};

@@ -44,6 +44,16 @@ pub const FACTORY_REPOS: usize = 2_000;
 pub const FACTORY_CLONES: usize = 100;
 pub const REPO_URL_CHARS: usize = 400;
 pub const SEATS: u32 = 1_024;
+/// Seats of a factory of a pool.
+pub const POOL_SEATS: u32 = SEATS;
+/// Factories of one pool.
+pub const POOL_FACTORIES: u32 = 500;
+pub const POOLS: usize = 200;
+/// How long a factory of a pool may start, or be idle.
+pub const POOL_TIME: std::time::Duration = std::time::Duration::from_hours(7 * 24);
+/// One argument of a pool's command or of its factories, and what a driver says of a failure.
+pub const POOL_TEXT: usize = 1_000;
+pub const POOL_ARGS: usize = 100;
 /// Jobs that one claim may name, and be granted.
 pub const CLAIM_JOBS: usize = 100;
 /// Jobs that a list may be asked for by their ids.

@@ -76,7 +76,7 @@ mod tests {
             Permission::User { role, products } => {
                 Some((role, products.iter().map(ToString::to_string).collect()))
             }
-            Permission::Factory { .. } => panic!("nobody signs in as a factory"),
+            other => panic!("nobody signs in as {other:?}"),
         }
     }
 

@@ -1,5 +1,10 @@
 //! What text from elsewhere may hold that nobody sees.
 
+/// At most so many characters of it.
+pub fn first_chars(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
+}
+
 /// Controls but for tabs and line breaks, fillers and marks without width, what turns the order of others, line and
 /// paragraph separators, selectors of variants, and tags, which spell ASCII that nobody sees.
 pub fn is_hidden(c: char) -> bool {

@@ -14,7 +14,7 @@ use subtle::ConstantTimeEq;
 
 use crate::factory::FactoryScope;
 use crate::word::words;
-use crate::{FactoryId, ProductId, Timestamp, TokenId};
+use crate::{FactoryId, PoolName, ProductId, Timestamp, TokenId};
 
 words! {
     "role",
@@ -74,6 +74,10 @@ impl Role {
 pub enum Permission {
     User { role: Role, products: Vec<ProductId> },
     Factory { factory: FactoryId, scope: FactoryScope },
+    /// Enrols factories of a pool, and does nothing else: that one, or whichever its bearer starts.
+    Pool { pool: PoolName, factory: Option<FactoryId> },
+    /// Asks how many factories of a pool are wanted, and nothing else.
+    Scaler { pool: PoolName },
 }
 
 /// How long a token lives, counted from now: `90d`, `12h`, `never`.

@@ -3,6 +3,8 @@
 //! A cause is one line that says by itself what happened. It begins with a lower-case word and never with a name, so
 //! that a screen may capitalize it.
 
+mod pools;
+
 use serde_json::{Map, Value};
 
 use super::{EventKind, NewEvent};
@@ -491,7 +493,7 @@ impl NewEvent {
     pub fn signed_in(token: &TokenRecord, issuer: &str, subject: &str, via: &str) -> Self {
         let products = match &token.permission {
             Permission::User { products, .. } => products.iter().map(ToString::to_string).collect(),
-            Permission::Factory { .. } => Vec::new(),
+            Permission::Factory { .. } | Permission::Pool { .. } | Permission::Scaler { .. } => Vec::new(),
         };
         let cause = format!("signed in on the {via} as {}", token.label);
         Self { cause, ..Self::token(EventKind::SignedIn, token, "") }
@@ -508,6 +510,10 @@ impl NewEvent {
         match &token.permission {
             Permission::Factory { factory, .. } => event.with("factoryId", factory.as_str()),
             Permission::User { role, .. } => event.with("role", role.as_str()),
+            Permission::Pool { pool, factory } => event
+                .with("pool", pool.as_str())
+                .with_some("factoryId", factory.as_ref().map(FactoryId::as_str)),
+            Permission::Scaler { pool } => event.with("pool", pool.as_str()),
         }
     }
 }

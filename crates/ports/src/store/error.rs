@@ -1,7 +1,7 @@
 //! Errors in the store's own words. Which HTTP status each gets is decided elsewhere, last.
 
 use giga_domain::{
-    ArtifactId, EffectId, FactoryId, JobId, ProductId, Refusal, Rev, SecretName, Term, TokenId,
+    ArtifactId, EffectId, FactoryId, JobId, PoolName, ProductId, Refusal, Rev, SecretName, Term, TokenId,
 };
 use thiserror::Error;
 
@@ -47,6 +47,15 @@ pub enum StoreError {
     NoSuchEffect(EffectId),
     #[error("factory {0} is already enrolled")]
     FactoryExists(FactoryId),
+    #[error("there is no pool {0}")]
+    NoSuchPool(PoolName),
+    #[error("pool {pool} still has {members} factories; `giga pool set {pool} --max 0` lets them leave, then remove it")]
+    PoolInUse { pool: PoolName, members: usize },
+    #[error("there are {0} pools already; remove one first")]
+    TooManyPools(usize),
+    /// The member was given up, or the pool has all that it may have.
+    #[error("pool {pool} does not expect factory {factory}: {why}")]
+    NotExpected { pool: PoolName, factory: FactoryId, why: &'static str },
     /// Somebody else leads by now.
     #[error("term {given} is over; the dispatcher's term is {current}")]
     StaleTerm { given: Term, current: Term },

@@ -14,7 +14,7 @@ use std::time::Duration;
 use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
     Artifact, ArtifactId, Budget, Charge, Effect, EffectId, EffectReceiver, Event, EventSeq, Factory,
-    FactoryId, FeedPos, Job, JobId, Leadership, Offer, Product, ProductId, Profile, RequestId, Run,
+    FactoryId, FeedPos, Job, JobId, Leadership, Member, Offer, Pool, Product, ProductId, Profile, RequestId, Run,
     SealedSecret, Secret, SecretName, Timestamp, Usd, Webhook,
 };
 use serde_json::Value;
@@ -73,6 +73,7 @@ pub trait InterceptReads: Send + Sync {
     outbox::outbox!(reads);
     registry::registry!(reads);
     secrets::secrets!(reads);
+    pools::pools!(reads);
     events::events!(reads);
 }
 
@@ -99,6 +100,7 @@ pub trait Intercept: InterceptReads {
     outbox::outbox!(writes);
     registry::registry!(writes);
     secrets::secrets!(writes);
+    pools::pools!(writes);
     events::events!(writes);
 }
 

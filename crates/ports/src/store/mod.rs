@@ -25,6 +25,7 @@ mod health;
 mod jobs;
 mod merges;
 mod outbox;
+mod pools;
 mod registry;
 mod secrets;
 mod tokens;
@@ -43,6 +44,7 @@ pub use health::*;
 pub use jobs::*;
 pub use merges::*;
 pub use outbox::*;
+pub use pools::*;
 pub use registry::*;
 pub use secrets::*;
 pub use tokens::*;
@@ -62,6 +64,7 @@ pub trait Store:
     + OutboxStore
     + RegistryStore
     + SecretStore
+    + PoolStore
     + EventStore
 {
     /// Everything that only looks.
@@ -87,6 +90,7 @@ pub trait StoreReads:
     + OutboxReads
     + RegistryReads
     + SecretReads
+    + PoolReads
     + EventReads
 {
 }
@@ -103,6 +107,7 @@ impl<T> StoreReads for T where
         + OutboxReads
         + RegistryReads
         + SecretReads
+        + PoolReads
         + EventReads
 {
 }
