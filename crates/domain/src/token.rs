@@ -80,6 +80,17 @@ pub enum Permission {
     Scaler { pool: PoolName },
 }
 
+impl Permission {
+    /// The factory that it is for, and nobody else.
+    pub fn factory(&self) -> Option<&FactoryId> {
+        match self {
+            Self::Factory { factory, .. } => Some(factory),
+            Self::Pool { factory, .. } => factory.as_ref(),
+            Self::User { .. } | Self::Scaler { .. } => None,
+        }
+    }
+}
+
 /// How long a token lives, counted from now: `90d`, `12h`, `never`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use giga_domain::token::{Permission, TokenRecord};
 use giga_domain::{
-    Artifact, ArtifactKey, Charge, DispatchSeq, Event, Factory, FactoryId, FeedPos, Job, JobId, Leadership,
+    Artifact, ArtifactKey, Charge, DispatchSeq, Event, Factory, FactoryId, FeedPos, Job, JobId, Leadership, Member, Pool, PoolName,
     ProductId, RequestId, Run, Timestamp, TokenId,
 };
 use giga_ports::store::{JobText, QueueState, Waiting};
@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use self::registry::{EffectTables, RegistryTables};
 use crate::engine::{
-    Backend, Batch, BudgetRow, ChargeRow, Committed, Loaded, Needs, RunWrite, SecretsLoaded, Writes,
+    Backend, Batch, BudgetRow, ChargeRow, Committed, Loaded, Needs, PoolsLoaded, RunWrite, SecretsLoaded, Writes,
 };
 
 pub struct MemoryBackend {
@@ -59,6 +59,8 @@ struct Tables {
     last_reconsider: u64,
     registry: RegistryTables,
     secrets: SecretsLoaded,
+    pools: BTreeMap<PoolName, Pool>,
+    members: BTreeMap<FactoryId, Member>,
     effects: EffectTables,
 }
 
@@ -172,11 +174,9 @@ impl Tables {
         let factories = needs.factories.iter().chain(&loaded.prunable);
         loaded.factories =
             factories.filter_map(|id| Some((id.clone(), self.factories.get(id)?.clone()))).collect();
-        let owned = |permission: &Permission| match permission {
-            Permission::Factory { factory, .. } => {
-                needs.tokens_of.contains(factory) || loaded.prunable.contains(factory)
-            }
-            Permission::User { .. } => false,
+        let owned = |permission: &Permission| match permission.factory() {
+            Some(factory) => needs.tokens_of.contains(factory) || loaded.prunable.contains(factory),
+            None => false,
         };
         let wanted = |token: &&TokenRecord| needs.tokens.contains(&token.id) || owned(&token.permission);
         loaded.tokens = self.tokens.values().filter(wanted).map(|t| (t.id.clone(), t.clone())).collect();
@@ -185,6 +185,9 @@ impl Tables {
         loaded.registry = self.registry.load(&needs.registry);
         let own = self.secrets.iter().filter(|((product, _), _)| needs.secrets.contains(product));
         loaded.secrets = own.map(|(key, secret)| (key.clone(), secret.clone())).collect();
+        if needs.pools {
+            loaded.pools = PoolsLoaded { pools: self.pools.clone(), members: self.members.clone() };
+        }
         loaded.effects = self.effects.load(&needs.effects, self.last_pos, now);
         loaded
     }
@@ -268,6 +271,11 @@ impl Tables {
         for key in &writes.secrets.delete {
             self.secrets.remove(key);
         }
+        self.pools.extend(writes.pools.put.into_iter().map(|pool| (pool.name.clone(), pool)));
+        self.pools.retain(|name, _| !writes.pools.delete.contains(name));
+        let members = writes.pools.put_members.into_iter();
+        self.members.extend(members.map(|member| (member.factory.clone(), member)));
+        self.members.retain(|factory, _| !writes.pools.delete_members.contains(factory));
         self.effects.persist(writes.effects);
         self.persist_graph(&writes.graph);
         for ((product, stage), delta) in writes.queue {

@@ -5,7 +5,7 @@
 use giga_domain::factory::FactoryScope;
 use giga_domain::token::TokenRecord;
 use giga_domain::{
-    Actor, Factory, FactoryId, Member, Pool, PoolName, PoolSettings, PoolTemplate, Rev, Term,
+    Actor, Factory, FactoryId, Member, Pool, PoolName, PoolSettings, PoolTemplate, ProductId, Rev, Term,
 };
 
 use super::noun::Result;
@@ -78,6 +78,10 @@ pub struct RemovePool {
 pub struct OrderMembers {
     pub term: Term,
     pub pool: PoolName,
+    /// Of the settings that this was decided by. Others by now are a [`super::StoreError::RevMismatch`].
+    pub rev: Rev,
+    /// Who pays, by those settings.
+    pub charge_to: Option<ProductId>,
     /// Each with the credential that it enrols with.
     pub members: Vec<(FactoryId, TokenRecord)>,
 }
@@ -118,6 +122,8 @@ pub struct StopMember {
 pub struct ForgetMember {
     pub term: Term,
     pub pool: PoolName,
+    pub rev: Rev,
+    pub charge_to: Option<ProductId>,
     pub factory: FactoryId,
 }
 
@@ -125,4 +131,6 @@ pub struct ForgetMember {
 pub struct ChargePool {
     pub term: Term,
     pub pool: PoolName,
+    pub rev: Rev,
+    pub charge_to: ProductId,
 }

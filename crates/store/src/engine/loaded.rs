@@ -10,13 +10,13 @@ use giga_domain::{
 use serde_json::Value;
 
 use super::{
-    BudgetRow, EffectNeeds, EffectsLoaded, GraphLoaded, GraphNeeds, RegistryLoaded, RegistryNeeds,
+    BudgetRow, EffectNeeds, EffectsLoaded, GraphLoaded, GraphNeeds, PoolsLoaded, RegistryLoaded, RegistryNeeds,
     SecretsLoaded,
 };
 
 /// Sets are sorted: a backend locks rows in this order, so that two batches can never wait for each other.
 /// The order between kinds is jobs, concurrency keys, budgets, factories, tokens, flags, the leader,
-/// products, profiles, secrets, webhooks, effects, queue states, the feed.
+/// products, profiles, secrets, pools, webhooks, effects, queue states, the feed.
 /// Unsent offers stand outside of it: nobody ever waits for one.
 #[derive(Debug, Default)]
 pub struct Needs {
@@ -51,6 +51,8 @@ pub struct Needs {
     pub registry: RegistryNeeds,
     /// Every secret of these products. Locked, so that versions follow each other.
     pub secrets: BTreeSet<ProductId>,
+    /// Every pool and every member. Locked as a whole: they change seldom, and how many there may be hangs on all of them.
+    pub pools: bool,
     pub effects: EffectNeeds,
     /// The jobs with the longest-expired leases, at most so many, and when the next lease ends after these.
     pub expired: usize,
@@ -92,6 +94,7 @@ pub struct Loaded {
     pub leader: Option<Leadership>,
     pub registry: RegistryLoaded,
     pub secrets: SecretsLoaded,
+    pub pools: PoolsLoaded,
     pub effects: EffectsLoaded,
     pub expired: Vec<JobId>,
     /// The earliest expiry among the leases that are not in `expired`.

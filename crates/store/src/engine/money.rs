@@ -111,6 +111,15 @@ impl Money {
         self.change(&ended.product).charge(spend.usd, spend.tokens, at)
     }
 
+    fn charge_hours(&mut self, product: &ProductId, usd: Usd, at: Timestamp) -> Vec<NewEvent> {
+        if usd.is_zero() {
+            return Vec::new();
+        }
+        let how = ChargeHow::PoolHours;
+        self.book(Charge { product: product.clone(), run: None, at, usd, tokens: 0, how });
+        self.change(product).charge(usd, 0, at)
+    }
+
     /// Stands in the ledger at the time of the charge that it mends, as it does in the budget.
     pub(super) fn refund(&mut self, ended: &Job, refund: Refund, now: Timestamp) -> Vec<NewEvent> {
         let Refund { usd, tokens, charged_at } = refund;
@@ -179,6 +188,13 @@ impl Working {
         }
         for event in events {
             self.append(Some(ended.product.clone()), None, budget_actor(), event);
+        }
+    }
+
+    /// Hours of factories of a pool.
+    pub(super) fn charge_hours(&mut self, product: &ProductId, usd: Usd) {
+        for event in self.money.charge_hours(product, usd, self.now()) {
+            self.append(Some(product.clone()), None, budget_actor(), event);
         }
     }
 

@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::effects::Effects;
 use super::money::Money;
+use super::pools::Pools;
 use super::registry::Registry;
 use super::secrets::Secrets;
 use super::writes::{JobInsert, LeaseRow, PendingEvent, RunWrite, Writes};
@@ -38,6 +39,7 @@ pub struct Working {
     pub(super) money: Money,
     pub(super) registry: Registry,
     pub(super) secrets: Secrets,
+    pub(super) pools: Pools,
     pub(super) effects: Effects,
     writes: Writes,
 }
@@ -48,6 +50,7 @@ impl Working {
             money: Money::new(std::mem::take(&mut loaded.budgets), std::mem::take(&mut loaded.corrected)),
             registry: Registry::new(std::mem::take(&mut loaded.registry)),
             secrets: Secrets::new(std::mem::take(&mut loaded.secrets)),
+            pools: Pools::new(std::mem::take(&mut loaded.pools)),
             effects: Effects::new(std::mem::take(&mut loaded.effects)),
             loaded,
             dirty: BTreeSet::new(),
@@ -355,6 +358,7 @@ impl Working {
         (writes.put_budgets, writes.insert_charges) = self.money.into_writes();
         writes.registry = self.registry.into_writes();
         writes.secrets = self.secrets.into_writes();
+        writes.pools = self.pools.into_writes();
         writes.effects = self.effects.into_writes();
         let mut jobs: HashMap<JobId, Job> = self.loaded.jobs;
         for id in &self.leases {

@@ -10,7 +10,7 @@ use giga_domain::{
 use giga_ports::store::Waiting;
 use serde_json::Value;
 
-use super::{BudgetRow, ChargeRow, EffectWrites, GraphWrites, RegistryWrites, SecretWrites};
+use super::{BudgetRow, ChargeRow, EffectWrites, GraphWrites, PoolWrites, RegistryWrites, SecretWrites};
 
 #[derive(Debug, Default)]
 pub struct Writes {
@@ -48,6 +48,7 @@ pub struct Writes {
     pub put_offers: Vec<Waiting>,
     pub registry: RegistryWrites,
     pub secrets: SecretWrites,
+    pub pools: PoolWrites,
     pub effects: EffectWrites,
     pub graph: GraphWrites,
     /// To be added, by product and stage.
@@ -81,6 +82,7 @@ impl Writes {
             && self.retire_jobs.is_empty()
             && self.registry.is_empty()
             && self.secrets.is_empty()
+            && self.pools.is_empty()
             && self.effects.is_empty()
             && self.graph.is_empty()
             && self.queue.is_empty()

@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
     Artifact, ArtifactId, Budget, Charge, Effect, EffectId, EffectReceiver, Event, EventSeq, Factory,
-    FactoryId, FeedPos, Job, JobId, JobKind, Leadership, Product, ProductId, Profile, RequestId, Run,
+    FactoryId, FeedPos, Job, JobId, JobKind, Leadership, Member, Pool, Product, ProductId, Profile, RequestId, Run,
     SealedSecret, Secret, SecretName, Timestamp, Usd, Webhook,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{
     ArtifactReads, BudgetReads, DispatchReads, EffectCounts, EffectFilter, EventReads, FactoryReads,
-    GraphReads, HealthReads, HistoryOf, JobFilter, JobReads, JobText, OutboxReads, QueueState, RegistryReads,
+    GraphReads, HealthReads, HistoryOf, JobFilter, JobReads, JobText, OutboxReads, PoolReads, QueueState, RegistryReads,
     SecretReads, SpendBucket, SubtreeTotals, TokenReads, Waiting,
 };
 use serde_json::Value;
@@ -264,6 +264,17 @@ impl OutboxReads for MemoryBackend {
 
     async fn effect_counts(&self) -> Result<EffectCounts> {
         Ok(self.tables().effects.counts())
+    }
+}
+
+#[async_trait]
+impl PoolReads for MemoryBackend {
+    async fn pools(&self) -> Result<Vec<Pool>> {
+        Ok(self.tables().pools.values().cloned().collect())
+    }
+
+    async fn pool_members(&self) -> Result<Vec<Member>> {
+        Ok(self.tables().members.values().cloned().collect())
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) const SQLITE: &[Migration] = &[
     Migration { version: 11, name: "conversation", sql: include_str!("sqlite/0011_conversation.sql") },
     Migration { version: 12, name: "run_model", sql: include_str!("sqlite/0012_run_model.sql") },
     Migration { version: 13, name: "units", sql: include_str!("sqlite/0013_units.sql") },
+    Migration { version: 14, name: "pools", sql: include_str!("sqlite/0014_pools.sql") },
 ];
 
 pub(crate) const POSTGRES: &[Migration] = &[
@@ -53,6 +54,7 @@ pub(crate) const POSTGRES: &[Migration] = &[
     Migration { version: 11, name: "conversation", sql: include_str!("postgres/0011_conversation.sql") },
     Migration { version: 12, name: "run_model", sql: include_str!("postgres/0012_run_model.sql") },
     Migration { version: 13, name: "units", sql: include_str!("postgres/0013_units.sql") },
+    Migration { version: 14, name: "pools", sql: include_str!("postgres/0014_pools.sql") },
 ];
 
 impl Migration {

@@ -11,7 +11,7 @@ use giga_ports::StoreError;
 use tokio_postgres::Row;
 
 use super::pipeline::Value;
-use super::{ClockSource, Writer, decode_all, effects, graph, registry, secrets};
+use super::{ClockSource, Writer, decode_all, effects, graph, pools, registry, secrets};
 use crate::engine::{Loaded, Needs};
 use crate::rows::{
     self, ARTIFACTS, BUDGETS, CHARGES, FACTORIES, FLAGS, Fields, JOB_READ, JOBS, LEADER, LEASE_READ, LEASES,
@@ -172,6 +172,7 @@ async fn lock_and_look(
     let leader = pipeline.send_if(needs.leader, &statements.lock_leader, Vec::new).await;
     let registry = registry::ask(&mut pipeline, statements, &needs.registry).await;
     let secrets = secrets::ask(&mut pipeline, statements, &needs.secrets).await;
+    let pools = pools::ask(&mut pipeline, statements, needs.pools).await;
     let effects = effects::ask(&mut pipeline, statements, &needs.effects, clock).await;
     // Last, so that no time is older than a change that a lock was waited for.
     let now = pipeline.send(&statements.now, Vec::new()).await;
@@ -211,6 +212,7 @@ async fn lock_and_look(
     loaded.leader = decode_all(&answers.take(leader), &LEADER, rows::leader)?.pop().flatten();
     loaded.registry = registry.read(&mut answers)?;
     loaded.secrets = secrets.read(&mut answers)?;
+    loaded.pools = pools.read(&mut answers)?;
     loaded.effects = effects.read(&mut answers)?;
     keep_prunable(loaded, needs.prunable);
     Ok(())

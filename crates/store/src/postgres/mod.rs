@@ -13,6 +13,7 @@ mod persist;
 pub(crate) mod pipeline;
 pub(crate) mod readers;
 mod registry;
+mod pools;
 mod secrets;
 mod statements;
 

@@ -8,7 +8,7 @@ use giga_ports::StoreError;
 use tokio_postgres::Statement;
 
 use super::pipeline::{Pipeline, Value};
-use super::{Writer, decode_all, effects, graph, registry, secrets};
+use super::{Writer, decode_all, effects, graph, pools, registry, secrets};
 use crate::engine::{Loaded, Writes};
 use crate::rows::{self, Cell, Kind, Row, RunRows, Table};
 
@@ -104,6 +104,7 @@ pub(super) async fn persist(
 
     registry::persist(out, s, &present.products, &writes.registry).await;
     secrets::persist(out, s, &writes.secrets).await;
+    pools::persist(out, s, &writes.pools).await;
     effects::persist(out, s, &writes.effects).await;
     graph::persist(out, s, &writes.graph).await;
 

@@ -145,6 +145,13 @@ statements! {
     insert_products = insert(&rows::PRODUCTS);
     update_products = update(&rows::PRODUCTS, replace);
     insert_profiles = insert(&rows::PROFILES);
+    lock_pools = "LOCK TABLE pools IN SHARE ROW EXCLUSIVE MODE";
+    pools = sql::select(&rows::POOLS, "");
+    pool_members = sql::select(&rows::MEMBERS, "");
+    put_pools = upsert(&rows::POOLS, sql::replace_excluded);
+    delete_pools = "DELETE FROM pools WHERE name = ANY($1)";
+    put_pool_members = upsert(&rows::MEMBERS, sql::replace_excluded);
+    delete_pool_members = "DELETE FROM pool_members WHERE factory_id = ANY($1)";
     insert_shared_keys = insert(&rows::SECRETS);
     put_shared_keys = upsert(&rows::SECRETS, sql::replace_excluded);
     put_job_secrets = upsert(&rows::JOB_SECRETS, sql::replace_excluded);

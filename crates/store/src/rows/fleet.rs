@@ -1,6 +1,6 @@
 //! Factories, tokens, flags and the counts per product.
 
-use giga_domain::token::{Permission, TokenHash, TokenRecord};
+use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{Factory, FactoryId, ProductId, Stage, Timestamp};
 use giga_ports::store::QueueState;
 use serde_json::Value;
@@ -78,10 +78,7 @@ pub(crate) fn sighting_row(id: &FactoryId, at: Timestamp) -> Row {
 }
 
 pub(crate) fn token_row(token: &TokenRecord) -> Row {
-    let factory = match &token.permission {
-        Permission::Factory { factory, .. } => text(factory),
-        Permission::User { .. } => Cell::Null,
-    };
+    let factory = token.permission.factory().map_or(Cell::Null, text);
     vec![
         text(&token.id),
         token.hash.to_hex().into(),

@@ -11,6 +11,7 @@ mod filter;
 mod fleet;
 mod history;
 mod job;
+mod pools;
 mod products;
 mod secret;
 mod topic;
@@ -33,6 +34,7 @@ pub(crate) use job::{
     DEPS, JOB_CHANGES, JOB_READ, JOB_TEXTS, JOBS, LEASE_READ, LEASES, dep_rows, job, job_change_row, job_row,
     job_text, lease, lease_row, lease_units, leased_job, text_row,
 };
+pub(crate) use pools::{MEMBERS, POOLS, member, member_row, pool, pool_row};
 pub(crate) use products::{
     PRODUCTS, PROFILES, SECRETS, product, product_row, profile, profile_row, shared_key, shared_key_row,
 };

@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
     Artifact, ArtifactId, Budget, Charge, Effect, EffectId, EffectReceiver, Event, EventSeq, Factory,
-    FactoryId, FeedPos, Job, JobId, Leadership, Product, ProductId, Profile, RequestId, Run, SealedSecret,
+    FactoryId, FeedPos, Job, JobId, Leadership, Member, Pool, Product, ProductId, Profile, RequestId, Run, SealedSecret,
     Secret, SecretName, Stage, Timestamp, Usd, Webhook,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{
     ArtifactReads, BudgetReads, DispatchReads, EffectCounts, EffectFilter, EventReads, FactoryReads,
-    GraphReads, HealthReads, HistoryOf, JobFilter, JobReads, JobText, OutboxReads, QueueState, RegistryReads,
+    GraphReads, HealthReads, HistoryOf, JobFilter, JobReads, JobText, OutboxReads, PoolReads, QueueState, RegistryReads,
     SecretReads, SpendBucket, SubtreeTotals, TokenReads, Waiting,
 };
 use serde_json::Value;
@@ -340,6 +340,17 @@ impl<D: Driver> OutboxReads for SqlBackend<D> {
         let sql = format!("SELECT {pending}, {dead}, min(created_at) FROM effects WHERE due_at IS NOT NULL");
         let query = Query { sql, values: Vec::new(), table: &rows::EFFECT_COUNTS };
         Ok(self.driver.query(query, rows::effect_counts).await?.pop().unwrap_or_default())
+    }
+}
+
+#[async_trait]
+impl<D: Driver> PoolReads for SqlBackend<D> {
+    async fn pools(&self) -> Result<Vec<Pool>> {
+        rows_of(&self.driver, &rows::POOLS, "ORDER BY name", Vec::new(), rows::pool).await
+    }
+
+    async fn pool_members(&self) -> Result<Vec<Member>> {
+        rows_of(&self.driver, &rows::MEMBERS, "ORDER BY factory_id", Vec::new(), rows::member).await
     }
 }
 

@@ -7,7 +7,7 @@ use giga_domain::{JobId, ProductId, Timestamp};
 use giga_ports::StoreError;
 use rusqlite::Connection;
 
-use super::{effects, graph, read, registry, secrets};
+use super::{effects, graph, pools, read, registry, secrets};
 use crate::engine::{BudgetRow, Loaded, Needs};
 use crate::rows::{
     self, ARTIFACTS, BUDGETS, Cell, FACTORIES, FLAGS, Fields, JOB_READ, JOBS, LEADER, LEASES, TOKENS, text,
@@ -67,6 +67,7 @@ pub(super) fn load(connection: &Connection, needs: &Needs, now: Timestamp) -> Re
     load_fleet(connection, needs, &mut loaded)?;
     loaded.registry = registry::load(connection, &needs.registry)?;
     loaded.secrets = secrets::load(connection, &needs.secrets)?;
+    loaded.pools = pools::load(connection, needs.pools)?;
     loaded.effects = effects::load(connection, &needs.effects, now)?;
     Ok(loaded)
 }

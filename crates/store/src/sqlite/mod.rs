@@ -11,6 +11,7 @@ mod load;
 mod persist;
 pub(crate) mod readers;
 mod registry;
+mod pools;
 mod secrets;
 
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use giga_ports::StoreError;
 use rusqlite::{Connection, params_from_iter};
 
 use super::connection::failure;
-use super::{effects, graph, read, registry, secrets};
+use super::{effects, graph, pools, read, registry, secrets};
 use crate::engine::Writes;
 use crate::rows::{self, Cell, Row, RunRows, Table, text};
 use crate::sql;
@@ -99,6 +99,7 @@ pub(super) fn persist(connection: &Connection, writes: Writes) -> Result<Option<
 
     registry::persist(connection, &writes.registry)?;
     secrets::persist(connection, &writes.secrets)?;
+    pools::persist(connection, &writes.pools)?;
     effects::persist(connection, &writes.effects)?;
     graph::persist(connection, &writes.graph)?;
 

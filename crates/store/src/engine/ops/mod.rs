@@ -9,6 +9,7 @@ mod graph;
 mod jobs;
 mod merges;
 mod outbox;
+mod pools;
 mod registry;
 mod secrets;
 mod submit;

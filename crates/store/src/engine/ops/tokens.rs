@@ -22,17 +22,33 @@ fn revoke(working: &mut Working, token: &TokenRecord, actor: &Actor) {
     }
 }
 
+/// What a factory works with; what it enrols with is another thing.
 fn tokens_of(working: &Working, factory: &FactoryId) -> Vec<TokenRecord> {
-    let of = |permission: &Permission| matches!(permission, Permission::Factory { factory: id, .. } if id == factory);
+    let mut tokens = all_of(working, factory);
+    tokens.retain(|token| matches!(token.permission, Permission::Factory { .. }));
+    tokens
+}
+
+fn all_of(working: &Working, factory: &FactoryId) -> Vec<TokenRecord> {
     let mut tokens: Vec<_> =
-        working.loaded().tokens.values().filter(|t| of(&t.permission)).cloned().collect();
+        working.loaded().tokens.values().filter(|t| t.permission.factory() == Some(factory)).cloned().collect();
     tokens.sort_by(|a, b| a.id.cmp(&b.id));
     tokens
 }
 
+/// Those with which it works, and those with which it could enrol again.
 pub(super) fn revoke_all(working: &mut Working, factory: &FactoryId, actor: &Actor) {
-    for token in tokens_of(working, factory) {
-        revoke(working, &token, actor);
+    revoke_where(working, factory, actor, |_| true);
+}
+
+pub(super) fn revoke_where(
+    working: &mut Working,
+    factory: &FactoryId,
+    actor: &Actor,
+    which: impl Fn(&Permission) -> bool,
+) {
+    for token in all_of(working, factory).iter().filter(|token| which(&token.permission)) {
+        revoke(working, token, actor);
     }
 }
 
