@@ -162,7 +162,7 @@ macro_rules! shown_as {
 shown_as! {
     fn directive(Directive) -> wire::Directive { Cancel Preempt Drain Input Park }
     fn blocker(BlockerCode) -> wire::BlockerCode {
-        NoFactories Order Preemption Dependency Child Question Review Ship Merge Failed, BlockerCode::Filter(by) => filter(by)
+        NoFactories Order Pool Preemption Dependency Child Question Review Ship Merge Failed, BlockerCode::Filter(by) => filter(by)
     }
     fn filter(Filter) -> wire::BlockerCode {
         Draining Stale Down Product Capabilities Repo Quota Seats InUse NotReady Paused Budget Concurrency Offered Excluded

@@ -339,6 +339,7 @@ words! {
         Unfit,
         NoFactories,
         Order,
+        Pool,
         Preemption,
         Dependency,
         Child,
