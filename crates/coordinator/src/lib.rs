@@ -62,7 +62,7 @@ pub use keys::{ArtifactLink, LinkTo};
 pub use logs::LogPiece;
 pub use merges::{MergeHolder, ProposedMerge, TakenMerge};
 pub use metrics::Metrics;
-pub use pools::{Awaited, PoolState, PoolView, Pools};
+pub use pools::{Awaited, MemberActivity, PoolState, PoolView, Pools};
 pub use profiles::KnownProfiles;
 pub use secrets::{GivenSecret, Rekeyed};
 pub use sight::{ForeignRepo, Sight};

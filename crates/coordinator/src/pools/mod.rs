@@ -11,7 +11,7 @@ mod look;
 mod people;
 mod reconcile;
 
-pub use look::{Awaited, PoolState, PoolView};
+pub use look::{Awaited, MemberActivity, PoolState, PoolView};
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
