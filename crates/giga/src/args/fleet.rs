@@ -49,7 +49,7 @@ elsewhere. A second one stops it at once.
 
 With --pool it is one of the factories that come and go with the work: it enrolls with the pool's
 credential (refused: exit code 4), and leaves for good when it is drained or stopped. Without --id
-its name is POOL and a random part, kept in BASE.")]
+its name is POOL and a random part, kept in BASE [default: DATA/pool/POOL].")]
     Run(Box<RunArgs>),
     /// List factories
     List,

@@ -15,10 +15,12 @@ use crate::exit::CliError;
 const NAME: &str = "factory.name";
 
 pub(super) fn join(config: &mut AgentConfig, pool: &PoolName, settings: &Settings) -> Result<(), CliError> {
-    let has_base = settings.get(Key::Base).is_some();
     if settings.get(Key::Factory).is_none() {
-        config.id = if has_base { kept_name(&config.base, pool)? } else { random_name(pool)? };
-        config.base = settings.factory_base(&config.id).value;
+        if settings.get(Key::Base).is_none() {
+            // Of the pool, because the factory has no name yet: a container that is started again finds itself there.
+            config.base = settings.data().value.join("pool").join(pool.as_str());
+        }
+        config.id = kept_name(&config.base, pool)?;
     }
     // Whatever else this `giga` would use is nobody's business in a pool.
     config.enroll_with = settings.pool_credential()?;
