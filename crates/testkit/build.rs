@@ -11,11 +11,12 @@ struct Suite {
     world: &'static str,
 }
 
-const SUITES: [Suite; 4] = [
+const SUITES: [Suite; 5] = [
     Suite { name: "store", world: "$crate::store_suite::World::open($fixture).await" },
     Suite { name: "topic", world: "$crate::topic_suite::TopicWorld::open($fixture).await" },
     Suite { name: "broker", world: "$crate::broker_suite::BrokerWorld::new($fixture)" },
     Suite { name: "blob", world: "$fixture" },
+    Suite { name: "driver", world: "$fixture" },
 ];
 
 fn main() {

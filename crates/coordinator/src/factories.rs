@@ -5,16 +5,19 @@ use std::time::Duration;
 
 use giga_domain::factory::{Advertised, FactoryScope, Instance};
 use giga_domain::token::{Lifetime, Permission, TokenSecret};
-use giga_domain::{Actor, Delivery, Factory, FactoryId, FactoryState, Timestamp};
+use giga_domain::{Actor, Delivery, Factory, FactoryId, FactoryState, Stage, Timestamp};
 use giga_ports::StoreError;
 use giga_ports::store::{
-    Advertise, Deregister, Enroll, Prune, RevokeFactoryTokens, RotateToken, SetFactoryState,
+    Advertise, Deregister, Enroll, JobFilter, Prune, RevokeFactoryTokens, RotateToken, SetFactoryState,
 };
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::accounts::as_known;
 use crate::dispatch::RESERVED_FACTORY;
 use crate::{Coordinator, Directive, Error, FieldProblem};
+
+/// Jobs that are read together where all of a kind are looked at.
+const PAGE: usize = 500;
 
 /// When each factory was last seen. Kept in memory and written now and then, all in one write: a heartbeat that
 /// says nothing new costs no transaction.
@@ -214,6 +217,36 @@ impl Coordinator {
         self.caches.tokens.clear();
         self.fleet.presence.forget(&id);
         Ok(self.fleet.refresh().await?)
+    }
+
+    /// A factory goes for good. Refused while it holds something, and answers how much: nothing new comes to it, because it
+    /// is draining by then, so it asks again when it is through.
+    pub async fn leave(&self, id: FactoryId, actor: Actor) -> Result<usize, Error> {
+        // First, and in the store: what is counted afterwards cannot grow any more.
+        self.set_factory_state(id.clone(), FactoryState::Draining, actor.clone()).await?;
+        let running = {
+            let state = self.fleet.view.lock();
+            state.running.values().filter(|running| running.factory == id).count()
+        };
+        let holds = running + self.merges_of(&id).await?;
+        if holds == 0 {
+            self.deregister(id, actor).await?;
+        }
+        Ok(holds)
+    }
+
+    async fn merges_of(&self, factory: &FactoryId) -> Result<usize, Error> {
+        let filter = JobFilter { stages: vec![Stage::Shipping], ..JobFilter::default() };
+        let (mut count, mut before) = (0, None);
+        loop {
+            let page = self.core.store.read().list_jobs(&filter, before, PAGE).await?;
+            let merges = page.iter().filter_map(|job| job.merge.as_ref());
+            count += merges.filter(|merge| merge.holder() == Some(factory)).count();
+            match page.last() {
+                Some(last) if page.len() == PAGE => before = Some(last.id),
+                _ => return Ok(count),
+            }
+        }
     }
 
     /// Removes every factory that has been offline for `idle` and holds nothing.

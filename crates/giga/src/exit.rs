@@ -42,6 +42,9 @@ pub(crate) enum CliError {
     NotItsToken { token: PathBuf, url: String },
     #[error("you were signed in to {url} until {at}")]
     SignInEnded { url: String, at: String },
+    /// The pool's credential is worth nothing, or nothing for this factory.
+    #[error("{0}")]
+    PoolRefused(String),
     #[error("no coordinator is running in {}", data.display())]
     NotRunning { data: PathBuf },
     /// A setting or its file is wrong.
@@ -93,7 +96,10 @@ impl CliError {
             )
             | Self::Config(_)
             | Self::Usage(_) => USAGE,
-            Self::NoToken { .. } | Self::NotItsToken { .. } | Self::SignInEnded { .. } => AUTH,
+            Self::NoToken { .. }
+            | Self::NotItsToken { .. }
+            | Self::SignInEnded { .. }
+            | Self::PoolRefused(_) => AUTH,
             Self::NoSuchJob(_)
             | Self::NoSuchTopic(_)
             | Self::NoSuchAccount(_)

@@ -10,6 +10,7 @@ pub mod blob_suite;
 pub mod broker_suite;
 pub mod certificates;
 pub mod clock;
+pub mod driver_suite;
 pub mod effects;
 pub mod model;
 pub mod nats;

@@ -52,6 +52,7 @@ fn arrows_point_inward() {
         ("postgres", &[]),
         ("store", &["domain", "ports", "postgres"]),
         ("blobs", &["domain", "ports"]),
+        ("drivers", &["domain", "ports"]),
         ("effects", &["domain", "ports"]),
         ("oidc", &["domain"]),
         ("coordinator", &["domain", "ports", "scheduler"]),
@@ -73,6 +74,7 @@ fn arrows_point_inward() {
                 "broker",
                 "coordinator",
                 "domain",
+                "drivers",
                 "effects",
                 "factory",
                 "mcp",
@@ -138,6 +140,7 @@ fn drivers_stay_where_they_belong() {
             &[
                 "crates/server",
                 "crates/scripted-model",
+                "crates/drivers/tests",
                 "crates/effects/tests",
                 "crates/factory/tests",
                 "crates/giga/tests",
@@ -147,6 +150,7 @@ fn drivers_stay_where_they_belong() {
             "reqwest",
             &[
                 "crates/api",
+                "crates/drivers",
                 "crates/effects",
                 "crates/factory",
                 "crates/oidc",

@@ -3,9 +3,9 @@
 use super::transport::Call;
 use super::{Answer, Client, ClientError};
 use crate::wire::{
-    AccountList, CapabilityList, DrainRequest, EnrollAnswer, EnrollRequest, Factory, FactoryList,
-    IssueTokenAnswer, IssueTokenRequest, PruneAnswer, PruneRequest, RenewTokenRequest, RotateAnswer,
-    RotatedKeys, Token, TokenList,
+    AccountList, CapabilityList, DrainRequest, EnrollAnswer, EnrollInPoolRequest, EnrollRequest, Factory,
+    FactoryList, IssueTokenAnswer, IssueTokenRequest, LeaveAnswer, LeaveRequest, PruneAnswer, PruneRequest,
+    RenewTokenRequest, RotateAnswer, RotatedKeys, Token, TokenList,
 };
 
 type Result<T> = std::result::Result<Answer<T>, ClientError>;
@@ -31,6 +31,16 @@ impl Client {
 
     pub async fn enroll(&self, request: &EnrollRequest) -> Result<EnrollAnswer> {
         self.ask(Call::post(&["factories", "enroll"]).json(request)).await
+    }
+
+    /// With the pool's credential. The same factory may do it again: its older tokens end.
+    pub async fn enroll_in_pool(&self, pool: &str, request: &EnrollInPoolRequest) -> Result<EnrollAnswer> {
+        self.ask(Call::post(&["pools", pool, "enroll"]).json(request)).await
+    }
+
+    /// As this factory itself, for good. Refused in its answer while it holds something.
+    pub async fn leave(&self, request: &LeaveRequest) -> Result<LeaveAnswer> {
+        self.ask(Call::post(&["factories", "leave"]).json(request).repeatable(true)).await
     }
 
     pub async fn drain(&self, id: &str, undo: bool) -> Result<Factory> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_api::client::Trust;
-use giga_domain::{CapabilitySet, FactoryId, Usd};
+use giga_domain::{CapabilitySet, FactoryId, PoolName, Usd};
 
 use super::BrokerConnector;
 use crate::engines::{EnginesConfig, ToolServer, Watchdog};
@@ -23,6 +23,9 @@ pub struct AgentConfig {
     pub base: PathBuf,
     /// A token that may enroll, for the first start; afterwards the factory's own is kept in `base`.
     pub enroll_with: Option<String>,
+    /// The pool that it is one of, whose credential `enroll_with` then is. It leaves for good when it is drained and when it
+    /// is stopped.
+    pub pool: Option<PoolName>,
     pub seats: u32,
     /// What the machine has beside what is detected.
     pub capabilities: CapabilitySet,

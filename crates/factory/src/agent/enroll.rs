@@ -9,14 +9,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use giga_api::client::{Client, ClientError, ClientOptions};
-use giga_api::wire::{EnrollRequest, ProblemCode};
+use giga_api::wire::{EnrollInPoolRequest, EnrollRequest, ProblemCode};
+use giga_domain::PoolName;
 
+use super::backoff::Backoff;
 use super::{AgentConfig, AgentError};
+
+const TOKEN: &str = "factory.token";
 
 /// A client that speaks as this factory.
 pub(super) async fn client(config: &AgentConfig) -> Result<(Client, String), AgentError> {
     std::fs::create_dir_all(&config.base).map_err(AgentError::file(&config.base))?;
-    let path = config.base.join("factory.token");
+    let path = config.base.join(TOKEN);
     let known = match std::fs::read_to_string(&path) {
         Ok(text) => Some(text.trim().to_owned()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
@@ -49,6 +53,9 @@ async fn enroll(config: &AgentConfig, path: &Path) -> Result<String, AgentError>
     let Some(allowed) = config.enroll_with.clone() else {
         return Err(AgentError::NotEnrolled(config.id.to_string(), path.display().to_string()));
     };
+    if let Some(pool) = &config.pool {
+        return enroll_in_pool(config, pool, allowed, path).await;
+    }
     if is_factory_token(&allowed) {
         // An admin enrolled it and handed its token over; there is nothing left but to keep it.
         write_private(path, &allowed).map_err(AgentError::file(path))?;
@@ -67,13 +74,51 @@ async fn enroll(config: &AgentConfig, path: &Path) -> Result<String, AgentError>
     Ok(answer.token.clone())
 }
 
+/// The coordinator that started this factory may be away for a moment, or another one may have taken over: it is waited for.
+/// A refusal is final: the credential is good for one factory and a short time.
+async fn enroll_in_pool(
+    config: &AgentConfig,
+    pool: &PoolName,
+    credential: String,
+    path: &Path,
+) -> Result<String, AgentError> {
+    let client = connect(config, Some(credential))?;
+    let request = EnrollInPoolRequest { factory_id: Some(config.id.to_string()) };
+    let mut backoff = Backoff::new();
+    let answer = loop {
+        match client.enroll_in_pool(pool.as_str(), &request).await {
+            Ok(answer) => break answer,
+            Err(error) if error.is_passing() => {
+                tracing::warn!(%error, "the coordinator cannot be asked yet; retrying");
+                backoff.wait().await;
+            }
+            Err(ClientError::Problem(problem)) => {
+                let (pool, factory) = (pool.clone(), config.id.clone());
+                return Err(AgentError::PoolRefused { pool, factory, detail: problem.detail.clone() });
+            }
+            Err(error) => return Err(error.into()),
+        }
+    };
+    write_private(path, &answer.token).map_err(AgentError::file(path))?;
+    tracing::info!(factory = %config.id, %pool, "enrolled");
+    Ok(answer.token.clone())
+}
+
+/// The coordinator has forgotten the factory: its token is worth nothing any more.
+pub(super) fn forget_token(base: &Path) {
+    let path = base.join(TOKEN);
+    if let Err(error) = std::fs::remove_file(&path) {
+        tracing::debug!(path = %path.display(), %error, "the token that has ended stays");
+    }
+}
+
 /// Gives this machine a token for a name that is enrolled already, unless it has one that works. The tokens before it
 /// end. Does nothing about a name that nobody has.
 pub async fn take_over(config: &AgentConfig) -> Result<(), AgentError> {
     let Some(allowed) = config.enroll_with.clone().filter(|token| !is_factory_token(token)) else {
         return Ok(());
     };
-    let path = config.base.join("factory.token");
+    let path = config.base.join(TOKEN);
     if let Ok(token) = std::fs::read_to_string(&path)
         && !is_refused(config, token.trim()).await?
     {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use giga_api::client::ClientError;
+use giga_domain::{FactoryId, PoolName};
 use thiserror::Error;
 
 use crate::sandbox::NoSandbox;
@@ -35,6 +36,9 @@ pub enum AgentError {
     /// In the coordinator's words.
     #[error("{0}")]
     NameInUse(String),
+    /// Nothing that a second try would change.
+    #[error("pool {pool} does not let factory {factory} in: {detail}")]
+    PoolRefused { pool: PoolName, factory: FactoryId, detail: String },
 }
 
 impl AgentError {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_api::client::ClientError;
-use giga_api::wire::{FactoryRepo, HeartbeatRequest, ProblemCode, RepoEntry};
+use giga_api::wire::{Directive, FactoryRepo, HeartbeatRequest, ProblemCode, RepoEntry};
 use giga_domain::{Capability, CapabilitySet, limits};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -75,6 +75,9 @@ async fn send(shared: &Shared, take_over: bool) -> Result<(Duration, CapabilityS
     };
     let answer = shared.client.heartbeat(&request).await?;
     shared.delivery.want(answer.delivery.into());
+    if let Some(membership) = &shared.membership {
+        membership.is_to_go(answer.directives.contains(&Directive::Drain));
+    }
     Ok((Duration::from_millis(answer.heartbeat_interval_ms), capabilities))
 }
 

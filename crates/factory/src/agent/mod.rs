@@ -5,7 +5,8 @@
 //!                                                             ├ intake (poll, stream, broker, …) ▶ one task per job
 //!                                                             ├ hint or long poll ▶ merge orders
 //!                                                             └ every hour: clean up
-//! SIGTERM ▶ no new jobs ▶ each job: stop, checkpoint, release ▶ exit
+//! SIGTERM ▶ no new jobs ▶ each job: stop, checkpoint, release ▶ of a pool: leave ▶ exit
+//! of a pool: drained by the coordinator ▶ jobs end ▶ leave ▶ exit
 //! ```
 
 mod accounts;
@@ -27,6 +28,7 @@ mod inside;
 mod intake;
 mod job;
 mod lease;
+mod leave;
 mod log;
 mod machine;
 mod merges;
@@ -110,6 +112,8 @@ struct Shared {
     heartbeat_lock: Mutex<()>,
     /// One run of a job at a time: all of them work at the same path.
     places: places::Places,
+    /// Of a factory that comes and goes with the work.
+    membership: Option<leave::Membership>,
 }
 
 /// Runs until `stop`, then drains: every running job is saved and released.
@@ -124,6 +128,7 @@ pub async fn run_with_ready(
     ready: impl FnOnce(),
 ) -> Result<(), AgentError> {
     let _base = folder::hold(&config.base)?;
+    leave::forget_note(&config.base);
     let sandbox = sandbox(&config).await?;
     let (client, token) = enroll::client(&config).await?;
     let ca_cert = folder::keep_ca_cert(&config.base, config.trust.ca_cert.as_deref())?;
@@ -174,6 +179,7 @@ pub async fn run_with_ready(
         heartbeat_hint: Notify::new(),
         heartbeat_lock: Mutex::default(),
         places: places::Places::default(),
+        membership: config.pool.map(leave::Membership::new),
     });
     // Waited for, and before anything is touched that another process under this name may hold: without it nothing can be
     // claimed either.
@@ -183,6 +189,7 @@ pub async fn run_with_ready(
     let beating = tokio::spawn(heartbeat::run(shared.clone(), stop.clone()));
     let sweeping = tokio::spawn(sweep::run(shared.clone(), stop.clone()));
     let looking = tokio::spawn(roster::run(shared.clone(), stop.clone()));
+    let leaving = tokio::spawn(leave::when_drained(shared.clone(), stop.clone()));
     if !stop.is_cancelled() {
         ready();
     }
@@ -203,10 +210,10 @@ pub async fn run_with_ready(
     shared.jobs.close();
     shared.jobs.wait().await;
     stop.cancel();
-    let _ = tokio::join!(beating, sweeping, looking);
+    let _ = tokio::join!(beating, sweeping, looking, leaving);
     match shared.replaced.get() {
         Some(by) => Err(AgentError::NameInUse(by.clone())),
-        None => taken,
+        None => leave::at_the_end(&shared, taken).await,
     }
 }
 

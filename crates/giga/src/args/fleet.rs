@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use giga_api::wire::Role;
+use giga_domain::PoolName;
 
 use super::word;
 
@@ -37,13 +38,18 @@ Examples:
   giga factory run --repos ~/code
   giga factory run --id mac-1 --seats 4 --url https://giga.example --token-file mac-1.token
   giga factory run --once
+  giga factory run --pool gpu --url https://giga.example --token-file gpu.token
 
 The first start uses the token that `giga factory enroll` printed, or enrolls itself with an admin
 token; from then on its own token is in BASE/factory.token. When it is ready, it prints this to stdout:
   ready factory mac-1
 
 SIGTERM and Ctrl-C shut it down cleanly: every job is checkpointed, released, and continues
-elsewhere. A second one stops it at once.")]
+elsewhere. A second one stops it at once.
+
+With --pool it is one of the factories that come and go with the work: it enrolls with the pool's
+credential (refused: exit code 4), and leaves for good when it is drained or stopped. Without --id
+its name is POOL and a random part, kept in BASE [default: DATA/pool/POOL].")]
     Run(Box<RunArgs>),
     /// List factories
     List,
@@ -92,6 +98,9 @@ pub(crate) struct RunArgs {
     /// Name of the factory [env: GIGA_FACTORY] [default: the name of this machine]
     #[arg(long, value_name = "NAME")]
     pub(crate) id: Option<String>,
+    /// Join this pool, with the pool's credential in GIGA_POOL_TOKEN or --token-file; leave for good when drained or stopped
+    #[arg(long, value_name = "POOL")]
+    pub(crate) pool: Option<PoolName>,
     /// Folder for its token, mirrors and work [env: GIGA_BASE] [default: DATA/factory/NAME]
     #[arg(long, value_name = "DIR")]
     pub(crate) base: Option<PathBuf>,

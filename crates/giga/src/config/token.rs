@@ -10,6 +10,7 @@ use giga_api::client::ClientError;
 use giga_domain::JobToken;
 use giga_domain::token::TokenSecret;
 use giga_ports::Clock as _;
+use giga_ports::pool_driver::CREDENTIAL_VARIABLE;
 
 use super::{Key, Origin, Setting, Settings};
 use crate::exit::CliError;
@@ -87,6 +88,17 @@ impl Settings {
             None if url.origin == Origin::Default => Err(CliError::NotRunning { data: self.data().value }),
             _ => Err(CliError::NotItsToken { token: path.clone(), url: url.value.clone() }),
         }
+    }
+
+    /// What a factory of a pool joins it with: from a file that is named on the command line, or from its variable. Other
+    /// tokens are none of its business.
+    pub(crate) fn pool_credential(&self) -> Result<Option<String>, CliError> {
+        if matches!(self.get(Key::TokenFile), Some(Setting { origin: Origin::Flag(_), .. })) {
+            return Ok(self.token()?.map(|token| token.secret.reveal().to_owned()));
+        }
+        let Some(text) = self.surroundings.variable(CREDENTIAL_VARIABLE) else { return Ok(None) };
+        let origin = Origin::Environment(CREDENTIAL_VARIABLE);
+        parse(&text, origin.to_string()).map(|secret| Some(secret.reveal().to_owned()))
     }
 
     /// Where a token was looked for, for somebody who has none.

@@ -4,6 +4,7 @@
 
 mod base;
 mod broker;
+mod pool;
 mod repos;
 mod sandbox;
 
@@ -37,6 +38,9 @@ pub(crate) async fn run(args: &RunArgs, settings: &Settings) -> Result<(), CliEr
     if args.until_stdin_ends && matches!(found, Some(Origin::DataFolder(_))) {
         // `giga up` has left a token for it; the admin's, which lies about, is none of its business.
         config.enroll_with = None;
+    }
+    if let Some(pool) = &args.pool {
+        pool::join(&mut config, pool, settings)?;
     }
     if !args.until_stdin_ends {
         for line in repos::lines(&config.git).await {
@@ -91,6 +95,7 @@ async fn run_agent(
     };
     ran.await.map_err(|error| match error {
         AgentError::Client(error) => CliError::Client(error),
+        refused @ AgentError::PoolRefused { .. } => CliError::PoolRefused(refused.to_string()),
         other => CliError::failed(other.to_string()),
     })
 }
@@ -117,6 +122,7 @@ pub(crate) fn agent_config(settings: &Settings) -> Result<AgentConfig, CliError>
         base: settings.factory_base(&id).value,
         id,
         enroll_with,
+        pool: None,
         seats: settings.seats()?.value,
         capabilities: settings.capabilities()?.value,
         cost_per_hour: settings.cost_per_hour()?.map(|cost| cost.value),

@@ -106,6 +106,17 @@ pub(crate) async fn enroll(
     Ok((StatusCode::CREATED, Json(wire::EnrollAnswer { factory, token })))
 }
 
+pub(crate) async fn leave(
+    State(app): State<App>,
+    caller: Caller,
+    JsonBody(request): JsonBody<wire::LeaveRequest>,
+) -> Answer<Json<wire::LeaveAnswer>> {
+    let id: FactoryId = check::id("factoryId", &request.factory_id)?;
+    caller.speaks_for(&id)?;
+    let holds = app.coordinator.leave(id, caller.actor()).await? as u64;
+    Ok(Json(wire::LeaveAnswer { left: holds == 0, holds }))
+}
+
 pub(crate) async fn heartbeat(
     State(app): State<App>,
     caller: Caller,

@@ -17,6 +17,10 @@ use crate::agent::Shared;
 pub(crate) struct PendingClaim(Mutex<Option<ClaimRequest>>);
 
 impl PendingClaim {
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.lock().is_none()
+    }
+
     pub(super) fn get(&self) -> Option<ClaimRequest> {
         self.0.lock().clone()
     }

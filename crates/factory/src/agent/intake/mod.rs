@@ -128,6 +128,10 @@ impl Running {
         self.0.lock().remove(&(held.job.clone(), held.epoch));
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+
     /// There may be a directive for any of them: each renews its lease at once.
     fn renew_all(&self) {
         self.0.lock().values().for_each(|held| held.notify_one());

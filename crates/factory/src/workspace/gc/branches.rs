@@ -111,6 +111,52 @@ impl Workspace {
     }
 }
 
+impl Workspace {
+    /// What is on this machine and nowhere else: folders of work, and branches that neither the origin has as they are here nor
+    /// a branch of its owner's contains. Where that cannot be found out it counts as such.
+    pub async fn only_here(&self) -> Vec<String> {
+        let folders = std::fs::read_dir(self.inner.base.join("work")).into_iter().flatten().flatten();
+        let folders = folders.filter(|entry| entry.path().is_dir());
+        let mut found: Vec<String> =
+            folders.map(|entry| format!("work/{}", entry.file_name().to_string_lossy())).collect();
+        for source in self.mirrored().collect::<Vec<_>>() {
+            match self.branches_only_here(&source).await {
+                Ok(branches) => {
+                    found.extend(branches.into_iter().map(|name| format!("{name} of {}", source.name)))
+                }
+                Err(error) => found.push(format!("{}: {error}", source.name)),
+            }
+        }
+        found.sort();
+        found
+    }
+
+    async fn branches_only_here(&self, source: &RepoSource) -> Result<Vec<String>, WorkspaceError> {
+        let mirror = self.mirror(source);
+        let locked = mirror.lock().await?;
+        if !mirror.dir().is_dir() {
+            return Ok(Vec::new());
+        }
+        let local = local_branches(&locked).await?;
+        if local.is_empty() {
+            return Ok(Vec::new());
+        }
+        let origin: BTreeSet<CommitId> =
+            origin_branches(&locked).await?.into_iter().map(|(_, commit)| commit).collect();
+        let options = GcOptions::at(Timestamp::ZERO);
+        let sweep = Sweep { locked: &locked, known: Known::default(), fetched: true, options: &options };
+        let mut only_here = Vec::new();
+        for (branch, commit) in local {
+            // What a merge was tried with is made again from the results.
+            let is_work = !matches!(branch.kind, BranchKind::Candidate(..));
+            if is_work && !origin.contains(&commit) && !sweep.is_merged(&branch, &commit).await? {
+                only_here.push(branch.name());
+            }
+        }
+        Ok(only_here)
+    }
+}
+
 struct Sweep<'a> {
     locked: &'a LockedMirror<'a>,
     known: Known,

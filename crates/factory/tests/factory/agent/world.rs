@@ -198,6 +198,7 @@ impl World {
             id: factory.parse().unwrap(),
             base: world.join(factory),
             enroll_with: Some(admin.to_owned()),
+            pool: None,
             capabilities: CapabilitySet::new(),
             cost_per_hour: None,
             seats: 1,

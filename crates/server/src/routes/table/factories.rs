@@ -70,6 +70,12 @@ pub(super) fn factory_routes() -> Vec<Route> {
         .takes::<wire::HeartbeatRequest>()
         .gives::<wire::HeartbeatAnswer>(200, "When to send the next one, and directives")
         .refuses(&[Code::FactoryInUse]),
+        Route::new(Method::POST, "/api/fleet/factories/leave", "leaveFleet", Factory, Scope::Own, |m| {
+            on(m, factories::leave)
+        })
+        .about("Forget the factory that asks and end its tokens, unless it holds something: then it drains")
+        .takes::<wire::LeaveRequest>()
+        .gives::<wire::LeaveAnswer>(200, "Whether it has left"),
         Route::new(
             Method::POST,
             "/api/fleet/factories/prune",
