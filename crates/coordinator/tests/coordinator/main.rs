@@ -16,6 +16,7 @@ mod effects;
 mod fair_shares;
 mod graph;
 mod life;
+mod pools;
 mod preemption;
 mod repeats;
 mod talk;
