@@ -45,6 +45,7 @@ const fn rule(kind: AlertKind) -> (Severity, &'static str) {
         AlertKind::StaleFactory => (Warning, "Factory offline"),
         AlertKind::AccountSignedOut => (Warning, "Engine signed out"),
         AlertKind::AccountOutOfQuota => (Warning, "Out of quota"),
+        AlertKind::PoolStartFailed => (Warning, "Factories of a pool do not start"),
         AlertKind::BudgetNear => (Info, "Budget near limit"),
         AlertKind::BudgetPaused => (Info, "Budget paused"),
         AlertKind::EffectsWaiting => (Info, "Deliveries delayed"),
@@ -116,6 +117,9 @@ impl Alert {
                 "wait until it opens, or allow another engine: `engine: [claude, codex]`",
                 "giga account list",
             ),
+            AlertKind::PoolStartFailed => {
+                Remedy::command("see why, and change the pool; that tries it again at once", "giga pool list")
+            }
             AlertKind::EffectsGivenUp => {
                 Remedy::command("repair the receiver, then send them again", "giga effects list --state dead")
             }
@@ -144,10 +148,11 @@ impl Coordinator {
         sight.cut(&mut snapshot, &state.tenants, None);
         let mut alerts = of_effects(&effects, now);
         alerts.extend(state.tenants.budgets().filter_map(|budget| of_budget(budget, now)));
-        alerts.extend(of_queue(&mut state, &snapshot, now));
+        alerts.extend(self.of_queue(&mut state, &snapshot, now));
         alerts.extend(self.of_factories(&state, &snapshot));
         alerts.extend(of_questions(&state));
         alerts.extend(of_accounts(&snapshot));
+        alerts.extend(of_pools(&state));
         alerts.extend(of_merges(&mut state, now));
         alerts.extend(of_dead_letters(&mut state, now));
         alerts.retain(|alert| match (&alert.product, &alert.factory) {
@@ -160,6 +165,34 @@ impl Coordinator {
         alerts
             .sort_by(|a, b| (a.kind, a.since, &a.factory, a.job).cmp(&(b.kind, b.since, &b.factory, b.job)));
         Ok(alerts)
+    }
+
+    fn of_queue(&self, state: &mut ViewState, snapshot: &Snapshot, now: Timestamp) -> Vec<Alert> {
+        let policy = state.policy(now, Whom::Everyone);
+        let state = &*state;
+        let alert = |shape: giga_scheduler::summary::ShapeSummary<'_>| {
+            let job = shape.representative;
+            let about = |kind, message| Alert {
+                product: Some(job.product.clone()),
+                job: Some(job.id),
+                since: Some(shape.oldest_enqueued_at),
+                ..Alert::new(kind, message)
+            };
+            let waited = now.since(shape.oldest_enqueued_at);
+            if let Err(unroutable) = routable(job, snapshot)
+                && !self.pools.could_run(state, job, now)
+            {
+                let message = format!("{} queued, such as {}: {unroutable}", jobs(shape.count), job.id);
+                return Some(about(AlertKind::NoEligibleFactory, message));
+            }
+            // One that waits for money has the alert of its budget.
+            let starves = waited >= policy.starvation_after && ViewState::is_affordable(&policy, job);
+            starves.then(|| {
+                let minutes = waited.as_secs() / 60;
+                about(AlertKind::Starvation, format!("job {} has been waiting for {minutes} minutes", job.id))
+            })
+        };
+        state.queue.summaries().filter_map(alert).collect()
     }
 
     fn of_factories(&self, state: &ViewState, snapshot: &Snapshot) -> Vec<Alert> {
@@ -180,31 +213,6 @@ impl Coordinator {
         };
         snapshot.factories.iter().filter_map(alert).collect()
     }
-}
-
-fn of_queue(state: &mut ViewState, snapshot: &Snapshot, now: Timestamp) -> Vec<Alert> {
-    let policy = state.policy(now, Whom::Everyone);
-    let alert = |shape: giga_scheduler::summary::ShapeSummary<'_>| {
-        let job = shape.representative;
-        let about = |kind, message| Alert {
-            product: Some(job.product.clone()),
-            job: Some(job.id),
-            since: Some(shape.oldest_enqueued_at),
-            ..Alert::new(kind, message)
-        };
-        let waited = now.since(shape.oldest_enqueued_at);
-        if let Err(unroutable) = routable(job, snapshot) {
-            let message = format!("{} queued, such as {}: {unroutable}", jobs(shape.count), job.id);
-            return Some(about(AlertKind::NoEligibleFactory, message));
-        }
-        // One that waits for money has the alert of its budget.
-        let starves = waited >= policy.starvation_after && ViewState::is_affordable(&policy, job);
-        starves.then(|| {
-            let minutes = waited.as_secs() / 60;
-            about(AlertKind::Starvation, format!("job {} has been waiting for {minutes} minutes", job.id))
-        })
-    };
-    state.queue.summaries().filter_map(alert).collect()
 }
 
 fn of_questions(state: &ViewState) -> Vec<Alert> {
@@ -240,6 +248,20 @@ fn of_accounts(snapshot: &Snapshot) -> Vec<Alert> {
         }
     }
     alerts.into_values().collect()
+}
+
+/// Operators look after pools, whatever product waits for them.
+fn of_pools(state: &ViewState) -> Vec<Alert> {
+    let failed = state.pools.values().filter(|pool| pool.record.failed_in_a_row > 0);
+    let alert = |pool: &giga_domain::Pool| {
+        let why = pool.record.failure.as_deref().map(first_line).unwrap_or_default();
+        let times = pool.record.failed_in_a_row;
+        Alert::new(
+            AlertKind::PoolStartFailed,
+            format!("pool {}: {times} failed starts in a row: {why}", pool.name),
+        )
+    };
+    failed.map(alert).collect()
 }
 
 /// Of the last day.

@@ -18,6 +18,7 @@ use giga_scheduler::{
 };
 
 use crate::alerts::{first_line, jobs};
+use crate::pools::Awaited;
 use crate::view::{Running, ViewState, Whom, job_view, parents_of};
 use crate::{Coordinator, Error, ForeignRepo, Sight};
 
@@ -39,6 +40,19 @@ pub struct DryRun {
     pub worst_case: Option<Usd>,
     /// How often it is tried at most, and what is retried because its manifest asks for it. None of a composite.
     pub retries: Option<(u32, Vec<FailReason>)>,
+}
+
+/// What is missing is on its way, or somebody can let it come: what stands in the way on the factories that there are
+/// does not matter then.
+fn waiting_for(awaited: Awaited, explanation: Explanation) -> Explanation {
+    let Awaited { pool, sentence, fix, .. } = awaited;
+    let blocker = Blocker::new(BlockerCode::Pool, sentence.clone());
+    let remedy = match fix {
+        Some(command) => Remedy::command("let the pool start one", command),
+        None => Remedy::command("see what its pool is doing", format!("giga pool show {pool}")),
+    };
+    let factories = explanation.factories;
+    Explanation { summary: sentence, blockers: vec![blocker], remedies: vec![remedy], factories }
 }
 
 /// An explanation without factories, which only queued jobs have.
@@ -79,7 +93,7 @@ impl Coordinator {
             let state = self.fleet.view.lock();
             let mut snapshot = self.fleet.snapshot(&state, now, Whom::Everyone);
             sight.cut(&mut snapshot, &state.tenants, Some(&view));
-            routable(&view, &snapshot)
+            if self.pools.could_run(&state, &view, now) { Ok(()) } else { routable(&view, &snapshot) }
         };
         let explanation = self.explain_queued(&view, now, sight);
         let attempts = new.spec.retry.attempts();
@@ -191,7 +205,14 @@ impl Coordinator {
         let mut snapshot = self.fleet.snapshot(&state, now, Whom::Everyone);
         sight.cut(&mut snapshot, &state.tenants, Some(view));
         let explanation = explain(view, &state.queue, &snapshot, now, &policy);
-        with_preemption(explanation, &state, view, &snapshot, now, &policy, sight)
+        let explanation = with_preemption(explanation, &state, view, &snapshot, now, &policy, sight);
+        if explanation.blockers.is_empty() {
+            return explanation;
+        }
+        match self.pools.awaited(&mut state, view, now) {
+            Some(awaited) if sight.meets(&awaited.products) => waiting_for(awaited, explanation),
+            _ => explanation,
+        }
     }
 
     /// May the caller know of this job, as far as it is known here?

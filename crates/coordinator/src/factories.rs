@@ -69,7 +69,7 @@ impl Presence {
             .collect()
     }
 
-    fn forget(&self, factory: &FactoryId) {
+    pub(crate) fn forget(&self, factory: &FactoryId) {
         self.lock().remove(factory);
     }
 }

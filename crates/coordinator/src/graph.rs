@@ -240,7 +240,12 @@ impl Coordinator {
                 JobKind::Composite => Ok(()),
                 JobKind::Agent => {
                     let view = preview(new, now);
-                    routable(&view, &snapshot).map_err(|_| told_to_its_product(&view, &snapshot, &state))
+                    match routable(&view, &snapshot) {
+                        Err(_) if !self.pools.could_run(&state, &view, now) => {
+                            Err(told_to_its_product(&view, &snapshot, &state))
+                        }
+                        _ => Ok(()),
+                    }
                 }
             });
             each.collect::<Vec<_>>()

@@ -30,6 +30,7 @@ mod logs;
 mod merges;
 mod metrics;
 mod policies;
+mod pools;
 mod products;
 mod profiles;
 mod reconcile;
@@ -61,6 +62,7 @@ pub use keys::{ArtifactLink, LinkTo};
 pub use logs::LogPiece;
 pub use merges::{MergeHolder, ProposedMerge, TakenMerge};
 pub use metrics::Metrics;
+pub use pools::{Awaited, MemberActivity, PoolState, PoolView, Pools};
 pub use profiles::KnownProfiles;
 pub use secrets::{GivenSecret, Rekeyed};
 pub use sight::{ForeignRepo, Sight};
@@ -76,7 +78,8 @@ use std::time::Duration;
 
 use giga_domain::{FeedPos, JobId, NodeId};
 use giga_ports::{
-    Artifacts, Broker, Clock, Logs, Randomness, SecretKeys, Store, StoreError, StoreReads, TopicStore,
+    Artifacts, Broker, Clock, Logs, PoolDrivers, Randomness, SecretKeys, Store, StoreError, StoreReads,
+    TopicStore,
 };
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, watch};
@@ -138,6 +141,7 @@ pub struct Ports {
     pub artifacts: Arc<dyn Artifacts>,
     pub effects: Arc<dyn giga_ports::Effects>,
     pub secret_keys: Arc<dyn SecretKeys>,
+    pub pool_drivers: PoolDrivers,
 }
 
 /// Everything that the control planes and the factories can ask for: its parts, each with its own state, and the use
@@ -149,6 +153,7 @@ pub struct Coordinator {
     dispatch: Arc<Dispatch>,
     effects: Arc<Effects>,
     topics: Arc<Topics>,
+    pools: Arc<Pools>,
     hints: Arc<Hints>,
     blobs: Blobs,
     caches: Caches,
@@ -186,7 +191,7 @@ macro_rules! opaque {
     };
 }
 
-opaque!(Ports, Coordinator, Claims, Dispatch, Effects, Topics);
+opaque!(Ports, Coordinator, Claims, Dispatch, Effects, Topics, Pools);
 
 impl Coordinator {
     /// Loads the fleet and starts the reconcilers; they run until [`Self::stop`].
@@ -220,10 +225,17 @@ impl Coordinator {
         let claims = Arc::new(claims);
         let effects = Effects::new(core.clone(), fleet.clone(), lead.clone(), hints.clone(), ports.effects);
         let effects = Arc::new(effects);
+        let pools = Arc::new(Pools::new(
+            core.clone(),
+            fleet.clone(),
+            lead.clone(),
+            caches.tokens.clone(),
+            ports.pool_drivers,
+        ));
         let dispatch = Dispatch::new(core.clone(), fleet.clone(), claims.clone(), effects.clone(), lead);
         let dispatch = Arc::new(dispatch);
         let topics = Arc::new(Topics::new(core.clone(), fleet.clone(), hints.clone(), ports.topics));
-        let followers: [Arc<dyn Follower>; 2] = [dispatch.clone(), effects.clone()];
+        let followers: [Arc<dyn Follower>; 3] = [dispatch.clone(), effects.clone(), pools.clone()];
         fleet.followed_by(followers.iter().map(Arc::downgrade).collect());
         let blobs = Blobs {
             logs: ports.logs,
@@ -233,7 +245,7 @@ impl Coordinator {
         };
         let secret_keys = ports.secret_keys;
         let coordinator =
-            Self { core, fleet, claims, dispatch, effects, topics, hints, blobs, caches, secret_keys };
+            Self { core, fleet, claims, dispatch, effects, topics, pools, hints, blobs, caches, secret_keys };
         (Arc::new(coordinator), Inbox { asked, hints: waiting })
     }
 
@@ -251,6 +263,10 @@ impl Coordinator {
 
     pub fn topics(&self) -> &Arc<Topics> {
         &self.topics
+    }
+
+    pub fn pools(&self) -> &Arc<Pools> {
+        &self.pools
     }
 
     /// Brings the view up to what is committed now.

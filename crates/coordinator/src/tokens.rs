@@ -10,6 +10,7 @@ use giga_domain::token::{Lifetime, Permission, Role, TokenHash, TokenRecord, Tok
 use giga_domain::{Actor, ProductId, Timestamp, TokenId};
 use tokio::sync::watch;
 
+use crate::core::Core;
 use crate::strangers::Strangers;
 use crate::{Coordinator, Error, FieldProblem};
 
@@ -174,7 +175,7 @@ impl Coordinator {
     ) -> Result<TokenRecord, Error> {
         let factory = match &token.permission {
             Permission::Factory { factory, .. } => Some(factory.clone()),
-            Permission::User { .. } => None,
+            Permission::User { .. } | Permission::Pool { .. } | Permission::Scaler { .. } => None,
         };
         let expires_at = lifetime.ends(self.core.clock.now());
         let id = token.id.clone();
@@ -262,19 +263,30 @@ impl Coordinator {
         label: String,
         lifetime: Lifetime,
     ) -> (TokenRecord, TokenSecret) {
-        let secret = TokenSecret::from_random(kind, self.core.random.bytes());
-        let hash = secret.hash();
-        let record = TokenRecord {
-            id: hash.token_id(),
-            hash,
-            permission,
-            label,
-            created_at: self.core.clock.now(),
-            expires_at: lifetime.ends(self.core.clock.now()),
-            revoked_at: None,
-        };
-        (record, secret)
+        new_token(&self.core, kind, permission, label, lifetime)
     }
+}
+
+/// A token that nobody has kept yet.
+pub(crate) fn new_token(
+    core: &Core,
+    kind: &str,
+    permission: Permission,
+    label: String,
+    lifetime: Lifetime,
+) -> (TokenRecord, TokenSecret) {
+    let secret = TokenSecret::from_random(kind, core.random.bytes());
+    let hash = secret.hash();
+    let record = TokenRecord {
+        id: hash.token_id(),
+        hash,
+        permission,
+        label,
+        created_at: core.clock.now(),
+        expires_at: lifetime.ends(core.clock.now()),
+        revoked_at: None,
+    };
+    (record, secret)
 }
 
 /// Of everything.

@@ -72,6 +72,7 @@ struct Changes {
     ended: bool,
     asked: bool,
     talked: bool,
+    pools: bool,
 }
 
 impl FleetView {
@@ -211,8 +212,14 @@ impl Fleet {
     async fn load(&self, reads: &dyn StoreReads) -> Result<(), StoreError> {
         self.core.read_store_clock().await?;
         let cursor = reads.feed_head().await?;
-        let everything =
-            Changes { factories: true, flags: true, tokens: true, products: true, ..Changes::default() };
+        let everything = Changes {
+            factories: true,
+            flags: true,
+            tokens: true,
+            products: true,
+            pools: true,
+            ..Changes::default()
+        };
         self.look_again(reads, everything).await?;
         let budgets = reads.budgets().await?;
         self.view.lock().tenants.put_budgets(budgets);
@@ -292,6 +299,12 @@ impl Fleet {
             let products = reads.products().await?;
             self.view.lock().tenants.set_products(products);
         }
+        if changes.pools {
+            let (pools, members) = (reads.pools().await?, reads.pool_members().await?);
+            let mut state = self.view.lock();
+            state.pools = pools.into_iter().map(|pool| (pool.name.clone(), pool)).collect();
+            state.members = members.into_iter().map(|member| (member.factory.clone(), member)).collect();
+        }
         self.read_budgets(reads, &changes.budgets).await
     }
 
@@ -340,6 +353,7 @@ impl Fleet {
             running_by_product: state.by_product.clone(),
             running_by_key: state.by_key.clone(),
             promised: state.promises(),
+            absent: HashMap::new(),
         };
         let mut on_offer: HashMap<&FactoryId, u32> = HashMap::new();
         let mut units_used = state.units.clone();
@@ -400,7 +414,7 @@ impl Fleet {
         state.factories.values().filter(planned_for).any(|factory| !self.heard_of(state, factory, now))
     }
 
-    fn heard_of(&self, state: &ViewState, factory: &Factory, now: Timestamp) -> bool {
+    pub(crate) fn heard_of(&self, state: &ViewState, factory: &Factory, now: Timestamp) -> bool {
         let let_go = state.let_go.get(&factory.id);
         self.presence.last_seen(factory).is_some_and(|seen| {
             now.since(seen) <= state.stale_after() && let_go.is_none_or(|let_go| seen > *let_go)
@@ -428,6 +442,13 @@ impl Changes {
             EventKind::QuestionAnswered | EventKind::QuestionExpired | EventKind::MessageSent => {
                 self.talked = true;
             }
+            EventKind::PoolChanged
+            | EventKind::PoolRemoved
+            | EventKind::PoolStarting
+            | EventKind::PoolJoined
+            | EventKind::PoolStartFailed
+            | EventKind::PoolStopping
+            | EventKind::PoolLeft => self.pools = true,
             EventKind::FlagChanged => self.flags = true,
             EventKind::ProductChanged => self.products = true,
             EventKind::Preempted => {

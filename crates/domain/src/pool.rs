@@ -161,6 +161,16 @@ impl PoolSettings {
     }
 }
 
+impl PoolSettings {
+    fn makes_the_same_factories(&self, other: &Self) -> bool {
+        let what = |settings: &Self| {
+            let Self { driver, command, image, namespace, args, url, capabilities, .. } = settings.clone();
+            (driver, command, image, namespace, args, url, capabilities)
+        };
+        what(self) == what(other)
+    }
+}
+
 /// What factories of the pool turned out to be like: the newest that was heard from.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -196,6 +206,19 @@ pub struct PoolRecord {
 impl PoolRecord {
     const FIRST_WAIT: Duration = Duration::from_secs(10);
     const LONGEST_WAIT: Duration = Duration::from_mins(15);
+
+    /// What of it is still worth something under other settings: the same factories are as they were, and whoever changes
+    /// anything at all wants the next start to be tried at once.
+    #[must_use]
+    pub fn under(&self, before: &PoolSettings, after: &PoolSettings) -> Self {
+        let starts = self.starts;
+        if before.makes_the_same_factories(after) {
+            let Self { start_time, template, .. } = self.clone();
+            Self { starts, start_time, template, ..Self::default() }
+        } else {
+            Self { starts, ..Self::default() }
+        }
+    }
 
     /// One has enrolled so long after the order.
     pub fn started(&mut self, took: Duration) {

@@ -72,12 +72,23 @@ impl Role {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum Permission {
-    User { role: Role, products: Vec<ProductId> },
-    Factory { factory: FactoryId, scope: FactoryScope },
+    User {
+        role: Role,
+        products: Vec<ProductId>,
+    },
+    Factory {
+        factory: FactoryId,
+        scope: FactoryScope,
+    },
     /// Enrols factories of a pool, and does nothing else: that one, or whichever its bearer starts.
-    Pool { pool: PoolName, factory: Option<FactoryId> },
+    Pool {
+        pool: PoolName,
+        factory: Option<FactoryId>,
+    },
     /// Asks how many factories of a pool are wanted, and nothing else.
-    Scaler { pool: PoolName },
+    Scaler {
+        pool: PoolName,
+    },
 }
 
 impl Permission {

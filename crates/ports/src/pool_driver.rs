@@ -5,6 +5,7 @@
 //! is gone is fine.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use giga_domain::{DriverKind, FactoryId, PoolName, PoolSettings};
@@ -69,7 +70,10 @@ pub const CREDENTIAL_VARIABLE: &str = "GIGA_POOL_TOKEN";
 
 impl std::fmt::Debug for StartOrder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StartOrder").field("pool", &self.pool).field("factory", &self.factory).finish_non_exhaustive()
+        f.debug_struct("StartOrder")
+            .field("pool", &self.pool)
+            .field("factory", &self.factory)
+            .finish_non_exhaustive()
     }
 }
 
@@ -99,20 +103,33 @@ pub trait PoolDriver: Send + Sync {
 
 /// The drivers that this process has.
 #[derive(Clone, Default)]
-pub struct PoolDrivers(BTreeMap<DriverKind, std::sync::Arc<dyn PoolDriver>>);
+pub struct PoolDrivers {
+    drivers: BTreeMap<DriverKind, Arc<dyn PoolDriver>>,
+    url: Arc<OnceLock<String>>,
+}
 
 impl PoolDrivers {
-    pub fn new(drivers: impl IntoIterator<Item = std::sync::Arc<dyn PoolDriver>>) -> Self {
-        Self(drivers.into_iter().map(|driver| (driver.kind(), driver)).collect())
+    pub fn new(drivers: impl IntoIterator<Item = Arc<dyn PoolDriver>>) -> Self {
+        let drivers = drivers.into_iter().map(|driver| (driver.kind(), driver)).collect();
+        Self { drivers, url: Arc::default() }
     }
 
-    pub fn get(&self, kind: DriverKind) -> Option<&std::sync::Arc<dyn PoolDriver>> {
-        self.0.get(&kind)
+    pub fn get(&self, kind: DriverKind) -> Option<&Arc<dyn PoolDriver>> {
+        self.drivers.get(&kind)
+    }
+
+    /// Where factories of this host find the coordinator, once it listens; for pools that name no address.
+    pub fn listening_at(&self, url: String) {
+        let _ = self.url.set(url);
+    }
+
+    pub fn url(&self) -> Option<&str> {
+        self.url.get().map(String::as_str)
     }
 }
 
 impl std::fmt::Debug for PoolDrivers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        f.debug_set().entries(self.drivers.keys()).finish()
     }
 }

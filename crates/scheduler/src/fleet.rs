@@ -45,6 +45,8 @@ pub(crate) struct Fleet<'a> {
     idleness: Vec<f64>,
     /// 0 with a free seat, minus infinity without: added to a score it rules the factory out.
     room: Vec<f64>,
+    /// Of factories that are not there yet, how far behind everybody else each is; empty in an ordinary plan.
+    behind: Vec<f64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +85,7 @@ impl<'a> Fleet<'a> {
             units: HashMap::new(),
             idleness: vec![0.0; factories.len()],
             room: vec![0.0; factories.len()],
+            behind: behind(snapshot, &factories),
             factories,
         };
         for at in 0..fleet.factories.len() {
@@ -155,7 +158,8 @@ impl<'a> Fleet<'a> {
         let (factory, used) = (self.factories[at], self.seats_used[at]);
         self.idleness[at] = score::idleness(used, factory.seat_limit, factory.load);
         let full = self.seats == Seats::AsTheyAre && used >= factory.seat_limit;
-        self.room[at] = if full { NOWHERE } else { 0.0 };
+        let behind = self.behind.get(at).copied().unwrap_or(0.0);
+        self.room[at] = if full { NOWHERE } else { -behind };
     }
 
     pub(crate) fn take_seat(&mut self, at: usize, job: &JobView) {
@@ -218,6 +222,17 @@ impl<'a> Fleet<'a> {
         }
         Some(bits)
     }
+}
+
+/// Nothing where everybody is there.
+fn behind(snapshot: &Snapshot, factories: &[&FactoryView]) -> Vec<f64> {
+    // Far more than scores can differ by.
+    const STEP: f64 = 1e6;
+    if snapshot.absent.is_empty() {
+        return Vec::new();
+    }
+    let order = |factory: &&FactoryView| snapshot.absent.get(&factory.id).map_or(0, |order| order + 1);
+    factories.iter().map(|factory| STEP * order(factory) as f64).collect()
 }
 
 /// Each list is made in the order of the factories.

@@ -160,4 +160,6 @@ pub struct Snapshot {
     pub running_by_key: HashMap<(ProductId, String), u32>,
     /// Queued jobs that somebody else gave a seat up for. They go before everybody.
     pub promised: Vec<JobId>,
+    /// Factories that are not there yet, in the order in which they are filled: they take only what nobody else can.
+    pub absent: HashMap<FactoryId, usize>,
 }

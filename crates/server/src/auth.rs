@@ -122,6 +122,8 @@ pub(crate) fn admit(access: Access, caller: &Caller) -> Result<(), Problem> {
             return Ok(());
         }
         (Access::Role(least) | Access::RoleOrFactory(least), _) => at_least(least),
+        (Access::Pool, Who::Pool { .. }) => return Ok(()),
+        (Access::Pool, _) => "a credential of the pool".to_owned(),
         (Access::Factory, _) => "the token of the factory itself".to_owned(),
     };
     Err(refused(&needed, caller))
@@ -132,6 +134,8 @@ pub(crate) fn refused(needed: &str, caller: &Caller) -> Problem {
     let has = match &caller.who {
         Who::User(role) => format!("this token has the role {}", role.as_str()),
         Who::Factory(factory) => format!("this is the token of factory {factory}"),
+        Who::Pool { pool, .. } => format!("this is a credential that factories of pool {pool} enroll with"),
+        Who::Scaler(pool) => format!("this is the credential of a scaler of pool {pool}"),
         Who::Job(inside) => {
             format!("this is the token of job {}, for a few calls about that job", inside.job)
         }

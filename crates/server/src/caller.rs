@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use giga_coordinator::Sight;
 use giga_domain::product::DEFAULT_PRODUCT;
 use giga_domain::token::{Permission, Role, TokenRecord, TokenSecret};
-use giga_domain::{Actor, FactoryId, Holder, Job, JobId, ProductId, Timestamp, TokenId};
+use giga_domain::{Actor, FactoryId, Holder, Job, JobId, PoolName, ProductId, Timestamp, TokenId};
 
 use crate::app::App;
 use crate::problem::Problem;
@@ -65,6 +65,13 @@ impl Products {
 pub(crate) enum Who {
     User(Role),
     Factory(FactoryId),
+    /// Enrols factories of a pool: that one, or whichever it starts.
+    Pool {
+        pool: PoolName,
+        factory: Option<FactoryId>,
+    },
+    /// Asks how many factories of a pool are wanted.
+    Scaler(PoolName),
     /// What runs inside a job, under the lease that holds it.
     Job(Inside),
 }
@@ -95,6 +102,8 @@ impl Caller {
         let (who, products) = match token.permission {
             Permission::User { role, products } => (Who::User(role), Products::of(&products)),
             Permission::Factory { factory, scope } => (Who::Factory(factory), Products::of(&scope.products)),
+            Permission::Pool { pool, factory } => (Who::Pool { pool, factory }, Products::Only(Vec::new())),
+            Permission::Scaler { pool } => (Who::Scaler(pool), Products::Only(Vec::new())),
         };
         let (scope, expires_at) = (products.clone(), token.expires_at);
         Self { token: token.id, label: token.label, who, scope, products, expires_at, secret }
@@ -112,7 +121,9 @@ impl Caller {
 
     pub(crate) fn actor(&self) -> Actor {
         match &self.who {
-            Who::User(_) | Who::Job(_) => Actor::Token(self.token.clone()),
+            Who::User(_) | Who::Job(_) | Who::Pool { .. } | Who::Scaler(_) => {
+                Actor::Token(self.token.clone())
+            }
             Who::Factory(factory) => Actor::Factory(factory.clone()),
         }
     }
@@ -154,6 +165,9 @@ impl Caller {
                     "only a factory may do this, with its own token; this token has the role {role}"
                 )))
             }
+            Who::Pool { pool, .. } | Who::Scaler(pool) => Err(Problem::forbidden(format!(
+                "only a factory may do this, with its own token; this is a credential of pool {pool}"
+            ))),
             Who::Job(inside) => {
                 let job = inside.job;
                 Err(Problem::forbidden(format!(
@@ -181,6 +195,7 @@ impl Caller {
             // What it holds, or held last: after a restart it asks what became of its work.
             Who::Factory(factory) => job.last_factory.as_ref() == Some(factory),
             Who::Job(inside) => inside.job == job.id,
+            Who::Pool { .. } | Who::Scaler(_) => false,
         };
         its_own && self.products.allows(&job.product)
     }

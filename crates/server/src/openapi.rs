@@ -138,6 +138,7 @@ fn who(route: &Route) -> String {
         Access::Public => "Needs no token.".to_owned(),
         Access::Role(role) => format!("Needs the role {} or higher.", role.as_str()),
         Access::Factory => "Needs the token of the factory itself.".to_owned(),
+        Access::Pool => "Needs a credential of the pool.".to_owned(),
         Access::RoleOrFactory(role) => {
             format!("Needs the role {} or higher, or the token of a factory.", role.as_str())
         }

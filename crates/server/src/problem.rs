@@ -35,6 +35,8 @@ const fn row(code: Code) -> (StatusCode, &'static str) {
         Code::LogGap => (StatusCode::CONFLICT, "Log offset gap"),
         Code::IdempotencyConflict => (StatusCode::CONFLICT, "Idempotency key used for something else"),
         Code::FactoryExists => (StatusCode::CONFLICT, "Factory already enrolled"),
+        Code::NotExpected => (StatusCode::CONFLICT, "The pool does not expect it"),
+        Code::PoolInUse => (StatusCode::CONFLICT, "The pool has factories"),
         Code::FactoryInUse => (StatusCode::CONFLICT, "Another process is this factory"),
         Code::NoHeartbeat => (StatusCode::CONFLICT, "No heartbeat yet"),
         Code::RepoOwned => (StatusCode::CONFLICT, "Another product owns the repository"),
@@ -268,12 +270,15 @@ impl From<StoreError> for Problem {
             | StoreError::NoSuchFactory(_)
             | StoreError::NoSuchToken(_)
             | StoreError::NoSuchArtifact(_)
+            | StoreError::NoSuchPool(_)
             | StoreError::NoSuchEffect(_) => Self::new(Code::NotFound, text),
             StoreError::Refused(refusal) => refusal.into(),
             StoreError::RevMismatch { .. } | StoreError::SecretChanged(_) => {
                 Self::new(Code::RevMismatch, text)
             }
-            StoreError::TooManySecrets(_) => Self::field("name", text),
+            StoreError::TooManySecrets(_) | StoreError::TooManyPools(_) => Self::field("name", text),
+            StoreError::PoolInUse { .. } => Self::new(Code::PoolInUse, text),
+            StoreError::NotExpected { .. } => Self::new(Code::NotExpected, text),
             StoreError::KeyReused { job, .. } => {
                 let mut problem = Self::new(Code::IdempotencyConflict, text);
                 problem.body.job_id = Some(job.to_string());

@@ -162,7 +162,7 @@ macro_rules! shown_as {
 shown_as! {
     fn directive(Directive) -> wire::Directive { Cancel Preempt Drain Input Park }
     fn blocker(BlockerCode) -> wire::BlockerCode {
-        NoFactories Order Preemption Dependency Child Question Review Ship Merge Failed, BlockerCode::Filter(by) => filter(by)
+        NoFactories Order Pool Preemption Dependency Child Question Review Ship Merge Failed, BlockerCode::Filter(by) => filter(by)
     }
     fn filter(Filter) -> wire::BlockerCode {
         Draining Stale Down Product Capabilities Repo Quota Seats InUse NotReady Paused Budget Concurrency Offered Excluded
@@ -215,6 +215,7 @@ pub(crate) fn products_of(permission: &Permission) -> &[ProductId] {
     match permission {
         Permission::User { products, .. } => products,
         Permission::Factory { scope, .. } => &scope.products,
+        Permission::Pool { .. } | Permission::Scaler { .. } => &[],
     }
 }
 
@@ -222,6 +223,10 @@ pub(crate) fn token(token: &TokenRecord) -> wire::Token {
     let (role, factory_id) = match &token.permission {
         Permission::User { role, .. } => (wire::Role::from(*role).into(), None),
         Permission::Factory { factory, .. } => (wire::TokenRole::Factory, Some(factory.to_string())),
+        Permission::Pool { factory, .. } => {
+            (wire::TokenRole::Pool, factory.as_ref().map(ToString::to_string))
+        }
+        Permission::Scaler { .. } => (wire::TokenRole::Scaler, None),
     };
     wire::Token {
         id: token.id.to_string(),

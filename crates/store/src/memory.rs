@@ -12,8 +12,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use giga_domain::token::{Permission, TokenRecord};
 use giga_domain::{
-    Artifact, ArtifactKey, Charge, DispatchSeq, Event, Factory, FactoryId, FeedPos, Job, JobId, Leadership, Member, Pool, PoolName,
-    ProductId, RequestId, Run, Timestamp, TokenId,
+    Artifact, ArtifactKey, Charge, DispatchSeq, Event, Factory, FactoryId, FeedPos, Job, JobId, Leadership,
+    Member, Pool, PoolName, ProductId, RequestId, Run, Timestamp, TokenId,
 };
 use giga_ports::store::{JobText, QueueState, Waiting};
 use giga_ports::{Clock, StoreError};
@@ -22,7 +22,8 @@ use serde_json::Value;
 
 use self::registry::{EffectTables, RegistryTables};
 use crate::engine::{
-    Backend, Batch, BudgetRow, ChargeRow, Committed, Loaded, Needs, PoolsLoaded, RunWrite, SecretsLoaded, Writes,
+    Backend, Batch, BudgetRow, ChargeRow, Committed, Loaded, Needs, PoolsLoaded, RunWrite, SecretsLoaded,
+    Writes,
 };
 
 pub struct MemoryBackend {
@@ -252,6 +253,7 @@ impl Tables {
         for token in writes.put_tokens {
             self.tokens.insert(token.id.clone(), token);
         }
+        self.tokens.retain(|id, _| !writes.delete_tokens.contains(id));
         self.flags.extend(writes.put_flags);
         self.flags.retain(|name, _| !writes.delete_flags.contains(name));
         if writes.put_leader.is_some() {

@@ -16,6 +16,7 @@ mod holder;
 mod jobs;
 mod page;
 mod people;
+mod pools;
 mod products;
 mod profiles;
 mod raw;

@@ -244,8 +244,28 @@ words! {
 }
 
 words! {
-    /// A role, or `factory` for the token of a factory.
-    TokenRole { Worker, Viewer, Submitter, Operator, Admin, Factory, }
+    /// Who starts and stops the factories of a pool; `keda`: somebody else, who asks how many are wanted.
+    PoolDriver [of domain::DriverKind] { Process, Command, Kubernetes, Keda, }
+}
+
+words! {
+    /// A factory of a pool: on its way, enrolled, or being taken away.
+    MemberState [of domain::MemberState] { Starting, Running, Stopping, }
+}
+
+words! {
+    /// What a pool is doing, or why it starts nothing.
+    PoolStatus { Quiet, Working, Starting, Full, Paused, BackingOff, OutOfBudget, }
+}
+
+words! {
+    /// What a credential of a pool is for: factories enroll with it, or a scaler asks how many are wanted.
+    PoolCredentialKind { Enroll, Scaler, }
+}
+
+words! {
+    /// A role, or `factory` for the token of a factory, `pool` and `scaler` for credentials of a pool.
+    TokenRole { Worker, Viewer, Submitter, Operator, Admin, Factory, Pool, Scaler, }
 }
 
 impl TokenRole {
@@ -257,7 +277,7 @@ impl TokenRole {
             Self::Submitter => Role::Submitter,
             Self::Operator => Role::Operator,
             Self::Admin => Role::Admin,
-            Self::Factory => return false,
+            Self::Factory | Self::Pool | Self::Scaler => return false,
         };
         domain::token::Role::from(role).may(right)
     }
@@ -307,6 +327,7 @@ words! {
         StaleFactory,
         AccountSignedOut,
         AccountOutOfQuota,
+        PoolStartFailed,
         BudgetNear,
         BudgetPaused,
         EffectsWaiting,
@@ -339,6 +360,7 @@ words! {
         Unfit,
         NoFactories,
         Order,
+        Pool,
         Preemption,
         Dependency,
         Child,
@@ -401,6 +423,8 @@ words! {
         IdempotencyConflict,
         FactoryExists,
         FactoryInUse,
+        NotExpected,
+        PoolInUse,
         NoHeartbeat,
         RepoOwned,
         RevMismatch,

@@ -30,5 +30,6 @@ impl Coordinator {
         self.topics.spawn();
         self.dispatch.spawn();
         self.effects.spawn();
+        tasks.spawn(self.pools.clone().keep_scaling());
     }
 }

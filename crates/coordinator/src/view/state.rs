@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use giga_domain::flag::{DELIVERY, FlagDef, delivery_of};
 use giga_domain::{
-    CapabilitySet, Delivery, DispatchSeq, Evict, Factory, FactoryId, FeedPos, Job, JobId, Offer, Priority,
-    ProductId, RequestId, Rev, Stage, State, Timestamp, UnitsInUse,
+    CapabilitySet, Delivery, DispatchSeq, Evict, Factory, FactoryId, FeedPos, Job, JobId, Member, Offer,
+    Pool, PoolName, Priority, ProductId, RequestId, Rev, Stage, State, Timestamp, UnitsInUse,
 };
 use giga_ports::{StoreError, StoreReads};
 use giga_scheduler::{Earlier, JobView, ReadyQueue};
@@ -25,7 +25,7 @@ pub(crate) struct ViewState {
     pub(super) offers: HashMap<JobId, DispatchSeq>,
     pub(crate) running: HashMap<JobId, Running>,
     pub(super) grants: HashMap<(FactoryId, RequestId), JobId>,
-    pub(super) seats: HashMap<FactoryId, u32>,
+    pub(crate) seats: HashMap<FactoryId, u32>,
     /// Of factories whose jobs use what can be counted.
     pub(super) units: HashMap<FactoryId, UnitsInUse>,
     pub(super) by_product: HashMap<ProductId, u32>,
@@ -43,6 +43,8 @@ pub(crate) struct ViewState {
     pub(crate) dead_letters: VecDeque<Timestamp>,
     /// Live jobs with open questions.
     pub(crate) asking: BTreeMap<JobId, Asking>,
+    pub(crate) pools: BTreeMap<PoolName, Pool>,
+    pub(crate) members: BTreeMap<FactoryId, Member>,
     /// Results that could not be merged lately and that nobody has done anything about.
     pub(crate) failed_merges: BTreeMap<JobId, FailedMerge>,
 }

@@ -308,6 +308,7 @@ pub(crate) async fn start(
             artifacts: places.artifacts,
             effects: Arc::new(effects.with_marker_key(marker_key)),
             secret_keys,
+            pool_drivers,
         };
         Coordinator::start(ports, Options::default()).await
     };

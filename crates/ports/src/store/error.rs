@@ -49,7 +49,9 @@ pub enum StoreError {
     FactoryExists(FactoryId),
     #[error("there is no pool {0}")]
     NoSuchPool(PoolName),
-    #[error("pool {pool} still has {members} factories; `giga pool set {pool} --max 0` lets them leave, then remove it")]
+    #[error(
+        "pool {pool} still has {members} factories; `giga pool set {pool} --max 0` lets them leave, then remove it"
+    )]
     PoolInUse { pool: PoolName, members: usize },
     #[error("there are {0} pools already; remove one first")]
     TooManyPools(usize),

@@ -14,8 +14,8 @@ use std::time::Duration;
 use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
     Artifact, ArtifactId, Budget, Charge, Effect, EffectId, EffectReceiver, Event, EventSeq, Factory,
-    FactoryId, FeedPos, Job, JobId, Leadership, Member, Offer, Pool, Product, ProductId, Profile, RequestId, Run,
-    SealedSecret, Secret, SecretName, Timestamp, Usd, Webhook,
+    FactoryId, FeedPos, Job, JobId, Leadership, Member, Offer, Pool, Product, ProductId, Profile, RequestId,
+    Run, SealedSecret, Secret, SecretName, Timestamp, Usd, Webhook,
 };
 use serde_json::Value;
 use tokio::sync::watch;

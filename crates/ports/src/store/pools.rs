@@ -22,8 +22,7 @@ macro_rules! pools {
                 /// Whether there was one. Refused as [`super::StoreError::PoolInUse`] while it has members.
                 remove_pool(RemovePool) -> bool;
 
-                /// Members that are to be started, with the credentials that they enrol with: as many of them, in order, as
-                /// the pool may have now. None while it is paused, waits after a failure, or the budget that pays it is
+                /// Members that are to be started: as many of them, in order, as the pool may have now. None while it is paused, waits after a failure, or the budget that pays it is
                 /// closed. Known ones are answered again.
                 order_members(OrderMembers) -> Vec<Member>;
 
@@ -41,7 +40,7 @@ macro_rules! pools {
                 /// enrolled this is a failed start. One that is stopping or gone is fine.
                 stop_member(StopMember) -> ();
 
-                /// Nothing is left of it. Its hours are charged.
+                /// Nothing is left of it, its tokens included. Its hours are charged.
                 forget_member(ForgetMember) -> ();
 
                 /// Charges the hours of all members up to now, where somebody pays them.
@@ -82,8 +81,7 @@ pub struct OrderMembers {
     pub rev: Rev,
     /// Who pays, by those settings.
     pub charge_to: Option<ProductId>,
-    /// Each with the credential that it enrols with.
-    pub members: Vec<(FactoryId, TokenRecord)>,
+    pub factories: Vec<FactoryId>,
 }
 
 #[derive(Debug, Clone)]

@@ -57,6 +57,8 @@ pub enum BlockerCode {
     NoFactories,
     /// Jobs that are ahead.
     Order,
+    /// A factory of a pool is on its way, or could be.
+    Pool,
     /// A seat is being freed for it.
     Preemption,
     Dependency,

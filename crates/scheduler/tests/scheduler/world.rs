@@ -158,7 +158,7 @@ fn worlds_with(factories: std::ops::Range<usize>) -> impl Strategy<Value = World
                 factories,
                 running_by_product: by_product,
                 running_by_key: by_key,
-                promised: Vec::new(),
+                ..Snapshot::default()
             },
             policy: Policy { products, ..Policy::default() },
         }

@@ -96,6 +96,8 @@ impl From<Problem> for Status {
             Code::IllegalTransition
             | Code::LogGap
             | Code::NoHeartbeat
+            | Code::NotExpected
+            | Code::PoolInUse
             | Code::QuestionClosed
             | Code::Unroutable
             | Code::NoSecret

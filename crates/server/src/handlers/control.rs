@@ -14,7 +14,9 @@ pub(crate) async fn whoami(caller: Caller) -> Answer<Json<wire::WhoAmI>> {
     let (kind, role, factory_id) = match &caller.who {
         Who::User(role) => (wire::TokenKind::User, Some(*role), None),
         Who::Factory(factory) => (wire::TokenKind::Factory, None, Some(factory.to_string())),
-        Who::Job(_) => return Err(Problem::internal("the guard let a job's token through")),
+        Who::Job(_) | Who::Pool { .. } | Who::Scaler(_) => {
+            return Err(Problem::internal("the guard let a token through that reads nothing"));
+        }
     };
     let products = caller.scope.as_filter();
     Ok(Json(wire::WhoAmI {

@@ -63,7 +63,7 @@ pub(crate) async fn submit_children(
             let holder = inside.holder.clone();
             app.coordinator.submit_from_inside(parent.id, holder, items, caller.actor()).await?
         }
-        Who::User(_) | Who::Factory(_) => {
+        Who::User(_) | Who::Factory(_) | Who::Pool { .. } | Who::Scaler(_) => {
             app.coordinator.submit_children(parent.id, items, caller.actor()).await?
         }
     };

@@ -21,6 +21,7 @@ pub(crate) mod hooks;
 pub(crate) mod jobs;
 pub(crate) mod links;
 pub(crate) mod mcp;
+pub(crate) mod pools;
 pub(crate) mod products;
 pub(crate) mod profiles;
 pub(crate) mod secrets;

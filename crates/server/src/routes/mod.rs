@@ -31,6 +31,8 @@ pub enum Access {
     Role(Role),
     /// A factory with its own token. No role stands in for it: only the holder writes as the holder.
     Factory,
+    /// A credential that factories of a pool enroll with.
+    Pool,
     /// A token with at least this role, or a factory about its own affairs.
     RoleOrFactory(Role),
 }

@@ -81,6 +81,7 @@ impl World {
             artifacts: Arc::new(ObjectArtifacts::folder(&folder.path().join("artifacts")).unwrap()),
             effects: outside.clone(),
             secret_keys: secret_keys.clone(),
+            pool_drivers: giga_ports::PoolDrivers::default(),
         };
         let coordinator = Coordinator::start(ports, Options::default()).await.unwrap();
         let admin = coordinator.new_admin().await.unwrap().reveal().to_owned();

@@ -62,6 +62,7 @@ impl Cluster {
             artifacts: blobs,
             effects: Arc::new(NodeEffects::new(world.clone(), self.prng.fork())),
             secret_keys: Arc::new(NoSecretKeys),
+            pool_drivers: giga_ports::PoolDrivers::default(),
         };
         let options = Options {
             sweep_every: world.scenario.sweep,

@@ -10,8 +10,8 @@ use giga_domain::{
 use serde_json::Value;
 
 use super::{
-    BudgetRow, EffectNeeds, EffectsLoaded, GraphLoaded, GraphNeeds, PoolsLoaded, RegistryLoaded, RegistryNeeds,
-    SecretsLoaded,
+    BudgetRow, EffectNeeds, EffectsLoaded, GraphLoaded, GraphNeeds, PoolsLoaded, RegistryLoaded,
+    RegistryNeeds, SecretsLoaded,
 };
 
 /// Sets are sorted: a backend locks rows in this order, so that two batches can never wait for each other.

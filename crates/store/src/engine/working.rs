@@ -310,6 +310,12 @@ impl Working {
         self.loaded.tokens.insert(token.id.clone(), token);
     }
 
+    pub(super) fn delete_token(&mut self, id: &TokenId) {
+        self.dirty_tokens.remove(id);
+        self.loaded.tokens.remove(id);
+        self.writes.delete_tokens.push(id.clone());
+    }
+
     pub(super) fn flag(&self, name: &str) -> Option<&Value> {
         self.loaded.flags.get(name)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use giga_domain::token::TokenRecord;
 use giga_domain::{
     Actor, Artifact, ArtifactId, CapabilitySet, DispatchSeq, Epoch, EventSeq, Factory, FactoryId, Job, JobId,
-    Leadership, Lease, NewEvent, ProductId, Run, RunOutcome, RunReport, Stage, Timestamp,
+    Leadership, Lease, NewEvent, ProductId, Run, RunOutcome, RunReport, Stage, Timestamp, TokenId,
 };
 use giga_ports::store::Waiting;
 use serde_json::Value;
@@ -36,6 +36,8 @@ pub struct Writes {
     /// Only ever moves `last_seen_at` forward.
     pub seen_factories: BTreeMap<FactoryId, Timestamp>,
     pub put_tokens: Vec<TokenRecord>,
+    /// None of which is put.
+    pub delete_tokens: Vec<TokenId>,
     /// Each flag appears in at most one of these two.
     pub put_flags: Vec<(String, Value)>,
     pub delete_flags: Vec<String>,
@@ -73,6 +75,7 @@ impl Writes {
             && self.delete_factories.is_empty()
             && self.seen_factories.is_empty()
             && self.put_tokens.is_empty()
+            && self.delete_tokens.is_empty()
             && self.put_flags.is_empty()
             && self.delete_flags.is_empty()
             && self.put_leader.is_none()

@@ -7,14 +7,14 @@ use async_trait::async_trait;
 use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
     Artifact, ArtifactId, Budget, Charge, Effect, EffectId, EffectReceiver, Event, EventSeq, Factory,
-    FactoryId, FeedPos, Job, JobId, JobKind, Leadership, Member, Pool, Product, ProductId, Profile, RequestId, Run,
-    SealedSecret, Secret, SecretName, Timestamp, Usd, Webhook,
+    FactoryId, FeedPos, Job, JobId, JobKind, Leadership, Member, Pool, Product, ProductId, Profile,
+    RequestId, Run, SealedSecret, Secret, SecretName, Timestamp, Usd, Webhook,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{
     ArtifactReads, BudgetReads, DispatchReads, EffectCounts, EffectFilter, EventReads, FactoryReads,
-    GraphReads, HealthReads, HistoryOf, JobFilter, JobReads, JobText, OutboxReads, PoolReads, QueueState, RegistryReads,
-    SecretReads, SpendBucket, SubtreeTotals, TokenReads, Waiting,
+    GraphReads, HealthReads, HistoryOf, JobFilter, JobReads, JobText, OutboxReads, PoolReads, QueueState,
+    RegistryReads, SecretReads, SpendBucket, SubtreeTotals, TokenReads, Waiting,
 };
 use serde_json::Value;
 

@@ -11,9 +11,9 @@ mod graph;
 mod load;
 mod persist;
 pub(crate) mod pipeline;
+mod pools;
 pub(crate) mod readers;
 mod registry;
-mod pools;
 mod secrets;
 mod statements;
 

@@ -86,6 +86,7 @@ pub(super) async fn persist(
         writes.put_tokens.iter().partition(|token| present.tokens.contains(&token.id));
     put(out, &s.insert_tokens, &rows::TOKENS, new.into_iter().map(rows::token_row)).await;
     put(out, &s.update_tokens, &rows::TOKENS, known.into_iter().map(rows::token_row)).await;
+    delete(out, &s.delete_tokens, &writes.delete_tokens).await;
     let (known, new): (Vec<_>, Vec<_>) =
         writes.put_flags.iter().partition(|(name, _)| present.flags.contains(name));
     let flag_row = |(name, value): &(String, serde_json::Value)| rows::flag_row(name, value);

@@ -140,6 +140,7 @@ statements! {
     update_tokens = update(&rows::TOKENS, replace);
     insert_flags = insert(&rows::FLAGS);
     update_flags = update(&rows::FLAGS, replace);
+    delete_tokens = "DELETE FROM tokens WHERE id = ANY($1)";
     delete_flags = "DELETE FROM flags WHERE name = ANY($1)";
     put_leader = upsert(&rows::LEADER, sql::replace_excluded);
     insert_products = insert(&rows::PRODUCTS);

@@ -9,9 +9,9 @@ mod effects;
 mod graph;
 mod load;
 mod persist;
+mod pools;
 pub(crate) mod readers;
 mod registry;
-mod pools;
 mod secrets;
 
 use std::path::{Path, PathBuf};

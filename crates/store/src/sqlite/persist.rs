@@ -71,6 +71,8 @@ pub(super) fn persist(connection: &Connection, writes: Writes) -> Result<Option<
         &upsert(&rows::TOKENS, sql::replace_excluded),
         writes.put_tokens.iter().map(rows::token_row),
     )?;
+    let gone = writes.delete_tokens.iter().map(|id| vec![text(id)]);
+    write(connection, "DELETE FROM tokens WHERE id = $1", gone)?;
     let flags = writes.put_flags.iter().map(|(name, value)| rows::flag_row(name, value));
     write(connection, &upsert(&rows::FLAGS, sql::replace_excluded), flags)?;
     write(

@@ -191,6 +191,7 @@ async fn world(
         artifacts: Arc::new(ObjectArtifacts::folder(folder.path()).unwrap()),
         effects: Arc::new(giga_testkit::effects::Recorded::default()),
         secret_keys: Arc::new(giga_ports::NoSecretKeys),
+        pool_drivers: giga_ports::PoolDrivers::default(),
     };
     (store, broker, ports, folder)
 }

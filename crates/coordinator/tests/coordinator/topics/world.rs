@@ -133,6 +133,7 @@ impl World {
             artifacts: Arc::new(ObjectArtifacts::folder(folder.path()).unwrap()),
             effects: Arc::new(giga_testkit::effects::Recorded::default()),
             secret_keys: Arc::new(giga_ports::NoSecretKeys),
+            pool_drivers: giga_ports::PoolDrivers::default(),
         };
         let started = if by_itself {
             Coordinator::start(ports.clone(), Options::default()).await

@@ -8,6 +8,7 @@ mod effects;
 mod factories;
 pub(crate) mod mcp;
 mod people;
+mod pools;
 mod products;
 mod profiles;
 mod secrets;
@@ -39,6 +40,7 @@ pub fn table() -> &'static [Route] {
             factories::factory_routes(),
             topics::topic_routes(),
             budgets::budget_routes(),
+            pools::pool_routes(),
             products::product_routes(),
             profiles::profile_routes(),
             secrets::secret_routes(),

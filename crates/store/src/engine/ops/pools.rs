@@ -4,17 +4,18 @@
 
 use giga_domain::pool::cost_of;
 use giga_domain::{
-    Actor, Factory, FactoryId, FactoryState, Member, MemberState, NewEvent, Pool, PoolName, PoolRecord, ProductId,
-    Rev, limits,
+    Actor, Factory, FactoryId, FactoryState, Member, MemberState, NewEvent, Pool, PoolName, PoolRecord,
+    ProductId, Rev, limits,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{
-    ChargePool, EnrollMember, ForgetMember, LearnPool, NoteMember, OrderMembers, RemovePool, SetPool, StopMember,
+    ChargePool, EnrollMember, ForgetMember, LearnPool, NoteMember, OrderMembers, RemovePool, SetPool,
+    StopMember,
 };
 
 use super::super::{Needs, Op, Working};
 use super::dispatch::check_term;
-use super::tokens::{issue, revoke_all};
+use super::tokens::{forget_tokens, issue, revoke_all};
 
 fn reconciler() -> Actor {
     Actor::system("pools")
@@ -55,8 +56,9 @@ impl Op for SetPool {
         if before.is_none() && working.pools.count() >= limits::POOLS {
             return Err(StoreError::TooManyPools(limits::POOLS));
         }
-        let starts = before.as_ref().map_or(0, |pool| pool.record.starts);
-        let record = PoolRecord { starts, ..PoolRecord::default() };
+        let record = before
+            .as_ref()
+            .map_or_else(PoolRecord::default, |pool| pool.record.under(&pool.settings, settings));
         let pool = Pool { name: name.clone(), settings: settings.clone(), record, rev: current.next() };
         working.append(None, None, actor.clone(), NewEvent::pool_changed(before.as_ref(), &pool));
         working.pools.put(pool.clone());
@@ -87,7 +89,6 @@ impl Op for OrderMembers {
     fn needs(&self, needs: &mut Needs) {
         needs.leader = true;
         needs.pools = true;
-        needs.tokens.extend(self.members.iter().map(|(_, token)| token.id.clone()));
         needs.budgets.extend(self.charge_to.clone());
     }
 
@@ -101,7 +102,7 @@ impl Op for OrderMembers {
         };
         let may_start = pays && !pool.settings.paused && pool.record.waits_until(now).is_none();
         let mut ordered = Vec::new();
-        for (factory, credential) in &self.members {
+        for factory in &self.factories {
             // The same call after a lost reply.
             if let Some(member) = its_member(working, &self.pool, factory) {
                 ordered.push(member);
@@ -122,7 +123,6 @@ impl Op for OrderMembers {
                 reason: None,
                 charged_until: now,
             };
-            issue(working, credential, &reconciler());
             working.append(None, None, reconciler(), NewEvent::pool_starting(&self.pool, factory));
             working.pools.put_member(member.clone());
             pool.record.starts += 1;
@@ -230,7 +230,9 @@ impl Op for LearnPool {
     }
 
     fn decide(&self, working: &mut Working) -> Result<Option<Pool>, StoreError> {
-        let Some(pool) = working.pools.get(&self.pool).filter(|pool| pool.rev == self.rev) else { return Ok(None) };
+        let Some(pool) = working.pools.get(&self.pool).filter(|pool| pool.rev == self.rev) else {
+            return Ok(None);
+        };
         let mut pool = pool.clone();
         if pool.record.template.as_ref() != Some(&self.template) {
             pool.record.template = Some(self.template.clone());
@@ -292,15 +294,18 @@ impl Op for ForgetMember {
         needs.leader = true;
         needs.pools = true;
         needs.budgets.extend(self.charge_to.clone());
+        needs.tokens_of.insert(self.factory.clone());
     }
 
     fn decide(&self, working: &mut Working) -> Result<(), StoreError> {
         check_term(working, self.term)?;
         let Some(member) = its_member(working, &self.pool, &self.factory) else { return Ok(()) };
         let pool = as_decided(working, &self.pool, self.rev)?;
-        let whole = pool.settings.cost_per_hour.map(|rate| cost_of(rate, working.now().since(member.ordered_at)));
+        let whole =
+            pool.settings.cost_per_hour.map(|rate| cost_of(rate, working.now().since(member.ordered_at)));
         charge(working, &pool, self.charge_to.as_ref(), member);
         working.pools.remove_member(&self.factory);
+        forget_tokens(working, &self.factory);
         let event = NewEvent::pool_left(&self.pool, &self.factory, whole);
         working.append(self.charge_to.clone(), None, reconciler(), event);
         Ok(())

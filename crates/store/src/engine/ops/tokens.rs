@@ -30,8 +30,13 @@ fn tokens_of(working: &Working, factory: &FactoryId) -> Vec<TokenRecord> {
 }
 
 fn all_of(working: &Working, factory: &FactoryId) -> Vec<TokenRecord> {
-    let mut tokens: Vec<_> =
-        working.loaded().tokens.values().filter(|t| t.permission.factory() == Some(factory)).cloned().collect();
+    let mut tokens: Vec<_> = working
+        .loaded()
+        .tokens
+        .values()
+        .filter(|t| t.permission.factory() == Some(factory))
+        .cloned()
+        .collect();
     tokens.sort_by(|a, b| a.id.cmp(&b.id));
     tokens
 }
@@ -39,6 +44,13 @@ fn all_of(working: &Working, factory: &FactoryId) -> Vec<TokenRecord> {
 /// Those with which it works, and those with which it could enrol again.
 pub(super) fn revoke_all(working: &mut Working, factory: &FactoryId, actor: &Actor) {
     revoke_where(working, factory, actor, |_| true);
+}
+
+/// Of a factory that came and went: nobody asks for its tokens again, and there would be more of them every day.
+pub(super) fn forget_tokens(working: &mut Working, factory: &FactoryId) {
+    for token in all_of(working, factory) {
+        working.delete_token(&token.id);
+    }
 }
 
 pub(super) fn revoke_where(

@@ -1,0 +1,58 @@
+//! Factories of a pool join by its credential, and leave by themselves.
+
+use giga_domain::factory::FactoryScope;
+use giga_domain::token::{Lifetime, Permission, TokenSecret};
+use giga_domain::{Actor, Factory, FactoryId, PoolName, TokenId};
+use giga_ports::StoreError;
+use giga_ports::store::EnrollMember;
+
+use super::Pools;
+use crate::{Error, FieldProblem};
+
+impl Pools {
+    /// `bound_to`: the only factory that the credential is for. Without a name of its own, the factory gets one.
+    pub async fn enroll(
+        &self,
+        pool: &PoolName,
+        bound_to: Option<&FactoryId>,
+        given: Option<FactoryId>,
+        credential: TokenId,
+    ) -> Result<(Factory, TokenSecret), Error> {
+        if let (Some(own), Some(given)) = (bound_to, &given)
+            && own != given
+        {
+            let message = format!("this credential is for factory {own}, not for {given}");
+            return Err(FieldProblem::new("factoryId", message).into());
+        }
+        let factory = bound_to.cloned().or(given).unwrap_or_else(|| self.new_member(pool));
+        self.fleet.refresh().await?;
+        let known = self.fleet.view.lock().pools.get(pool).cloned();
+        let settings = known.ok_or_else(|| StoreError::NoSuchPool(pool.clone()))?.settings;
+        let scope = FactoryScope { products: settings.products, capabilities: None };
+        let permission = Permission::Factory { factory: factory.clone(), scope: scope.clone() };
+        let label = format!("factory {factory}");
+        let (token, secret) =
+            crate::tokens::new_token(&self.core, "factory", permission, label, Lifetime::RENEWED);
+        let actor = Actor::Token(credential);
+        let enrolled = EnrollMember { pool: pool.clone(), factory, scope, token, actor };
+        let factory = self.core.store.enroll_member(enrolled).await?;
+        self.tokens.clear();
+        self.fleet.refresh().await?;
+        Ok((factory, secret))
+    }
+
+    /// The factory that asks goes for good. Refused while it holds something.
+    pub async fn leave(&self, factory: &FactoryId) -> Result<(), Error> {
+        self.fleet.refresh().await?;
+        let holds = self.fleet.view.lock().held_by(factory).count();
+        if holds > 0 {
+            let message = format!("it still holds {holds} job(s); release them first");
+            return Err(FieldProblem::new("factoryId", message).into());
+        }
+        let (id, actor) = (factory.clone(), Actor::Factory(factory.clone()));
+        self.core.store.deregister(giga_ports::store::Deregister { factory: id, actor }).await?;
+        self.tokens.clear();
+        self.fleet.presence.forget(factory);
+        Ok(self.fleet.refresh().await?)
+    }
+}
