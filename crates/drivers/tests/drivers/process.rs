@@ -57,6 +57,7 @@ impl World {
             host: self.host.to_owned(),
             settings: vec![
                 Setting { flag: "--repos", value: Some("/repos".into()) },
+                Setting { flag: "--seats", value: Some("7".into()) },
                 Setting { flag: "--log", value: Some("warn".into()) },
                 Setting { flag: "--no-commands", value: None },
             ],
