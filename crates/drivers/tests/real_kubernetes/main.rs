@@ -75,7 +75,7 @@ impl Server {
             "--authorization-mode=RBAC".to_owned(),
             "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
             "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-            format!("--service-account-key-file={}", served.key.display()),
+            format!("--service-account-key-file={}", served.cert.display()),
             format!("--service-account-signing-key-file={}", served.key.display()),
         ];
         let server = spawn(&program("KUBE_APISERVER"), &args, &folder.path().join("apiserver.log"));
@@ -249,6 +249,10 @@ async fn a_real_api_server_takes_what_the_driver_sends() {
         object["metadata"].as_object_mut().unwrap().remove("uid");
         object["metadata"].as_object_mut().unwrap().remove("ownerReferences");
         object.as_object_mut().unwrap().remove("stringData");
+        if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+            // Servers before 1.21 drop it unless they are told not to.
+            spec.remove("ttlSecondsAfterFinished");
+        }
     }
     let job = server.admin(Method::GET, &place.jobs(&format!("/{name}")), None).await;
     let secret = format!("/api/v1/namespaces/nine/secrets/giga-pool-{name}");
