@@ -3,8 +3,8 @@
 use super::transport::Call;
 use super::{Answer, Client, ClientError};
 use crate::wire::{
-    AccountList, CapabilityList, DrainRequest, EnrollAnswer, EnrollInPoolRequest, EnrollRequest, Factory,
-    FactoryList, IssueTokenAnswer, IssueTokenRequest, LeaveAnswer, LeaveRequest, PruneAnswer, PruneRequest,
+    AccountList, CapabilityList, DrainRequest, EnrollAnswer, EnrollRequest, Factory, FactoryList,
+    IssueTokenAnswer, IssueTokenRequest, LeaveAnswer, LeaveRequest, PruneAnswer, PruneRequest,
     RenewTokenRequest, RotateAnswer, RotatedKeys, Token, TokenList,
 };
 
@@ -31,11 +31,6 @@ impl Client {
 
     pub async fn enroll(&self, request: &EnrollRequest) -> Result<EnrollAnswer> {
         self.ask(Call::post(&["factories", "enroll"]).json(request)).await
-    }
-
-    /// With the pool's credential. The same factory may do it again: its older tokens end.
-    pub async fn enroll_in_pool(&self, pool: &str, request: &EnrollInPoolRequest) -> Result<EnrollAnswer> {
-        self.ask(Call::post(&["pools", pool, "enroll"]).json(request)).await
     }
 
     /// As this factory itself, for good. Refused in its answer while it holds something.

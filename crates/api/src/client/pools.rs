@@ -46,9 +46,4 @@ impl Client {
     pub async fn enroll_in_pool(&self, name: &str, request: &PoolEnrollRequest) -> Result<PoolEnrollAnswer> {
         self.ask(Call::post(&["pools", name, "enroll"]).json(request).repeatable(true)).await
     }
-
-    /// The factory whose token this is goes for good. Refused while it holds something.
-    pub async fn leave_fleet(&self) -> Result<()> {
-        self.done(Call::post(&["factories", "leave"]).repeatable(true)).await
-    }
 }

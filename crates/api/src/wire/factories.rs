@@ -78,15 +78,6 @@ pub struct EnrollRequest {
     pub capabilities: Vec<String>,
 }
 
-/// What a factory of a pool says when it comes. Which pool stands in the path.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct EnrollInPoolRequest {
-    /// Absent: the coordinator picks one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub factory_id: Option<String>,
-}
-
 /// A factory that leaves for good says which it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -1,4 +1,4 @@
-//! Factories of a pool join by its credential, and leave by themselves.
+//! Factories of a pool join by its credential.
 
 use giga_domain::factory::FactoryScope;
 use giga_domain::token::{Lifetime, Permission, TokenSecret};
@@ -39,20 +39,5 @@ impl Pools {
         self.tokens.clear();
         self.fleet.refresh().await?;
         Ok((factory, secret))
-    }
-
-    /// The factory that asks goes for good. Refused while it holds something.
-    pub async fn leave(&self, factory: &FactoryId) -> Result<(), Error> {
-        self.fleet.refresh().await?;
-        let holds = self.fleet.view.lock().held_by(factory).count();
-        if holds > 0 {
-            let message = format!("it still holds {holds} job(s); release them first");
-            return Err(FieldProblem::new("factoryId", message).into());
-        }
-        let (id, actor) = (factory.clone(), Actor::Factory(factory.clone()));
-        self.core.store.deregister(giga_ports::store::Deregister { factory: id, actor }).await?;
-        self.tokens.clear();
-        self.fleet.presence.forget(factory);
-        Ok(self.fleet.refresh().await?)
     }
 }

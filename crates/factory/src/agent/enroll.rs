@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use giga_api::client::{Client, ClientError, ClientOptions};
-use giga_api::wire::{EnrollInPoolRequest, EnrollRequest, ProblemCode};
+use giga_api::wire::{EnrollRequest, PoolEnrollRequest, ProblemCode};
 use giga_domain::PoolName;
 
 use super::backoff::Backoff;
@@ -83,7 +83,7 @@ async fn enroll_in_pool(
     path: &Path,
 ) -> Result<String, AgentError> {
     let client = connect(config, Some(credential))?;
-    let request = EnrollInPoolRequest { factory_id: Some(config.id.to_string()) };
+    let request = PoolEnrollRequest { factory_id: Some(config.id.to_string()) };
     let mut backoff = Backoff::new();
     let answer = loop {
         match client.enroll_in_pool(pool.as_str(), &request).await {

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use giga_api::wire::Role;
+use giga_api::wire::{PoolDriver, Role};
 use giga_domain::PoolName;
+use giga_domain::Usd;
 
 use super::word;
 
@@ -28,6 +29,109 @@ pub(crate) enum CapabilityCommand {
         /// The capability, such as gpu:a100
         capability: String,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PoolCommand {
+    /// List pools: what each has, what it is doing, and how many jobs wait for it
+    List,
+    /// Show one pool: its settings, its factories and its last failure
+    Show(PoolArg),
+    /// Make a pool, or change it; what is not given stays as it is
+    #[command(after_help = "\
+Examples:
+  giga pool set local --max 4 --seats 2 --idle 10m
+  giga pool set gpu --driver command --command ./gpu-vm.sh --capability gpu:a100=1 --max 8 --cost-per-hour 2.50
+  giga pool set k8s --driver kubernetes --image registry.example/giga-factory:1 --coordinator-url https://giga.example
+  giga pool set burst --driver keda --max 20
+
+A pool is a template of a factory. Factories of it are started while jobs wait that could run on one more of
+them, and leave when they have been idle for so long. `giga job explain` says what a job waits for.
+Anything behind `--` goes to `giga factory run` on its factories:
+  giga pool set local --max 4 -- --repos ~/code")]
+    Set(Box<SetPoolArgs>),
+    /// Start no more factories; those that there are go on, and leave when they are idle
+    Pause(PoolArg),
+    /// Start factories again, also one whose start failed
+    Resume(PoolArg),
+    /// Remove a pool that has no factories left (`giga pool set POOL --max 0` lets them leave)
+    Remove(PoolArg),
+    /// Make a credential: factories enroll with it, or KEDA asks with it how many are wanted
+    #[command(after_help = "\
+Examples:
+  giga pool credential burst > pool.token
+  giga pool credential burst --scaler > scaler.token
+  giga factory run --pool burst --token-file pool.token")]
+    Credential {
+        /// Name of the pool
+        pool: String,
+        /// For KEDA's external scaler: it may ask how many factories are wanted, and nothing else
+        #[arg(long)]
+        scaler: bool,
+        /// How long it is valid, such as 12h, 90d or never [default: 30d]
+        #[arg(long, value_name = "TIME")]
+        expires: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PoolArg {
+    /// Name of the pool
+    pub(crate) pool: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SetPoolArgs {
+    /// Name of the pool: letters, digits, dots and dashes, 40 at most
+    pub(crate) pool: String,
+    /// Who starts its factories: process (this coordinator's host), command, kubernetes, keda (somebody else)
+    #[arg(long, value_name = "DRIVER", value_parser = word::<PoolDriver>())]
+    pub(crate) driver: Option<PoolDriver>,
+    /// For the driver `command`: the program; give the option again for each of its arguments
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    pub(crate) command: Vec<String>,
+    /// For the driver `kubernetes`: the image of the factory
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: Option<String>,
+    /// For the driver `kubernetes`: where its Jobs are made [default: where the coordinator runs]
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+    /// Where its factories find the coordinator [default: where the coordinator listens]
+    #[arg(long, value_name = "URL")]
+    pub(crate) coordinator_url: Option<String>,
+    /// What its factories have beside what they detect, such as gpu:a100=2; give the option again for each
+    #[arg(long, value_name = "CAPABILITY")]
+    pub(crate) capability: Vec<String>,
+    /// Whose jobs they take [default: every product's]
+    #[arg(long, value_delimiter = ',', value_name = "PRODUCT")]
+    pub(crate) products: Vec<String>,
+    /// Jobs at a time on one factory [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) seats: Option<u32>,
+    /// So many factories at all times [default: 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) min: Option<u32>,
+    /// So many factories at most [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) max: Option<u32>,
+    /// So many factories beyond those that work, for whoever comes next [default: 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) warm: Option<u32>,
+    /// A factory without work for so long leaves [default: 5m]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) idle: Option<String>,
+    /// A factory that has not enrolled by then has failed to start [default: 10m]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) start_timeout: Option<String>,
+    /// What an hour of one factory costs, in dollars
+    #[arg(long, value_name = "USD")]
+    pub(crate) cost_per_hour: Option<Usd>,
+    /// The product whose budget pays its hours; `none` for nobody
+    #[arg(long, value_name = "PRODUCT")]
+    pub(crate) charge_to: Option<String>,
+    /// More arguments of `giga factory run` on its factories
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub(crate) args: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -27,8 +27,8 @@ pub(crate) use demo::DemoArgs;
 pub(crate) use effects::{EffectsCommand, ListEffectsArgs, OutsideArgs, TrackerCommand, WebhookCommand};
 pub(crate) use engine::{EngineCommand, EngineTryArgs};
 pub(crate) use fleet::{
-    AccountCommand, CapabilityCommand, FactoryArg, FactoryCommand, FlagsCommand, KeyCommand, RunArgs,
-    SandboxArgs, TokenCommand, WorkArgs,
+    AccountCommand, CapabilityCommand, FactoryArg, FactoryCommand, FlagsCommand, KeyCommand, PoolArg,
+    PoolCommand, RunArgs, SandboxArgs, SetPoolArgs, TokenCommand, WorkArgs,
 };
 pub(crate) use job::{
     ActArgs, AnswerArgs, AskArgs, EventsArgs, InitArgs, JobArg, JobCommand, ListArgs, LogsArgs, SayArgs,
@@ -227,6 +227,9 @@ An account is a login of an engine, known by a fingerprint. The same login on tw
 account: when its provider's window is used up, no factory is given work for it until it opens again."
     )]
     Account(AccountCommand),
+    /// Manage pools: factories that are started when there is work for them, and leave when there is none
+    #[command(subcommand)]
+    Pool(PoolCommand),
     /// See supply and demand of capabilities: who has what, who uses it and who waits for it
     #[command(
         subcommand,

@@ -22,6 +22,7 @@ mod inbox;
 mod job;
 mod mcp;
 mod people;
+mod pool;
 mod product;
 mod profile;
 mod review;
@@ -55,6 +56,7 @@ pub(crate) async fn run(command: Command, settings: Settings) -> Done {
         Command::Factory(command) => factory::run(command, &context).await,
         Command::Engine(command) => engine::run(command, &context).await,
         Command::Account(command) => account::run(command, &context).await,
+        Command::Pool(command) => pool::run(command, &context).await,
         Command::Capability(command) => capability::run(command, &context).await,
         Command::Sandbox(command) => sandbox::run(command, &context).await,
         Command::Broker(command) => broker::run(command, &context).await,

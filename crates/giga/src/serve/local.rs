@@ -17,6 +17,7 @@ use giga_coordinator::{Coordinator, Error};
 use giga_domain::factory::FactoryScope;
 use giga_domain::token::TokenSecret;
 use giga_domain::{Actor, FactoryId};
+use giga_drivers::Setting;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -50,6 +51,35 @@ pub(super) struct Plan {
     repos: Vec<String>,
 }
 
+/// What factories that this process starts are told of its own settings.
+pub(super) fn handed_on(settings: &Settings) -> Vec<Setting> {
+    let mut handed_on = Vec::new();
+    for key in HANDED_ON {
+        let flag = key.flag();
+        let value = match settings.get(key) {
+            Some(setting) if key.is_switch() => {
+                if setting.value != key.flag_means() {
+                    continue;
+                }
+                None
+            }
+            Some(_) if matches!(key, Key::SandboxRead | Key::SandboxWrite) => {
+                // Whole paths: they mean something else in another folder.
+                let paths = settings.sandbox_paths(key).value;
+                let list: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+                Some(list.join(",").into())
+            }
+            Some(setting) => Some(setting.value.into()),
+            None => continue,
+        };
+        handed_on.push(Setting { flag, value });
+    }
+    let log = [(Key::Log, settings.log("warn")), (Key::LogFormat, settings.log_format())];
+    let log = log.map(|(key, setting)| Setting { flag: key.flag(), value: Some(setting.value.into()) });
+    handed_on.extend(log);
+    handed_on
+}
+
 impl Plan {
     /// Whatever is wrong with the settings is found here, before anything runs.
     pub(super) async fn new(settings: &Settings) -> Result<Self, CliError> {
@@ -60,26 +90,11 @@ impl Plan {
         };
         let program = std::env::current_exe()
             .map_err(|error| CliError::failed(format!("cannot find the giga program: {error}")))?;
-        let mut handed_on = Vec::new();
-        for key in HANDED_ON {
-            match settings.get(key) {
-                Some(setting) if key.is_switch() => {
-                    handed_on.extend((setting.value == key.flag_means()).then(|| OsString::from(key.flag())));
-                }
-                Some(_) if matches!(key, Key::SandboxRead | Key::SandboxWrite) => {
-                    // Whole paths: they mean something else in another folder.
-                    let paths = settings.sandbox_paths(key).value;
-                    let list: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-                    handed_on.extend([OsString::from(key.flag()), list.join(",").into()]);
-                }
-                Some(setting) => handed_on.extend([OsString::from(key.flag()), setting.value.into()]),
-                None => {}
-            }
-        }
-        let log = [(Key::Log, settings.log("warn")), (Key::LogFormat, settings.log_format())];
-        for (key, setting) in log {
-            handed_on.extend([OsString::from(key.flag()), setting.value.into()]);
-        }
+        let handed_on = handed_on(settings);
+        let handed_on = handed_on.into_iter().flat_map(|setting| {
+            std::iter::once(OsString::from(setting.flag)).chain(setting.value).collect::<Vec<_>>()
+        });
+        let handed_on = handed_on.collect();
         let names = (1..=count).map(|number| format!("local-{number}")).collect();
         Ok(Self { program, names, handed_on, repos })
     }

@@ -5,6 +5,7 @@
 
 mod data;
 mod local;
+mod pools;
 mod room;
 mod secret_keys;
 
@@ -16,7 +17,7 @@ use giga_broker::{Embedded, NatsKey};
 use giga_coordinator::{Coordinator, Options, Ports};
 use giga_domain::FeedPos;
 use giga_ports::store::{ShareKey, StoreReads};
-use giga_ports::{Randomness as _, SecretKeys, StoreError};
+use giga_ports::{PoolDrivers, Randomness as _, SecretKeys, StoreError};
 use giga_server::{AcmeOptions, Listener, ServerOptions, SignIn, Tls};
 use giga_store::Tuning;
 use tokio::net::TcpListener;
@@ -92,13 +93,15 @@ async fn start_and_serve(
     let place = settings.artifacts_in(folder.path());
     let keys = secret_keys::secret_keys(settings, store, folder.path());
     let nats_key = if Settings::is_nats(broker) { settings.nats_key()? } else { None };
+    let drivers = pools::drivers(settings, folder.path())?;
     let coordinator = tokio::select! {
-        started = start(store, broker, nats_key, &place, settings.outside()?, keys) => started?,
+        started = start(store, broker, nats_key, &place, settings.outside()?, keys, drivers.clone()) => started?,
         () = shutdown.cancelled() => return Ok(()),
     };
     let token = folder.keep_admin_token(&coordinator).await?;
     let url = url_of(tls.as_ref(), reachable(address));
     folder.write_url(&url)?;
+    drivers.listening_at(url.clone());
     if tls.is_none() && !address.ip().is_loopback() {
         warn(&format!(
             "{address} is reachable from other machines, and tokens travel unencrypted; use --tls-cert with --tls-key, or \
@@ -275,6 +278,7 @@ pub(crate) async fn start(
     place: &str,
     outside: giga_effects::Config,
     secret_keys: Arc<dyn SecretKeys>,
+    pool_drivers: PoolDrivers,
 ) -> Result<Arc<Coordinator>, CliError> {
     let (clock, random) = (Arc::new(SteadyClock::new()), Arc::new(SystemRandomness));
     let broker = if broker == Settings::EMBEDDED_BROKER {

@@ -118,11 +118,6 @@ pub(crate) async fn enroll(
     Ok((StatusCode::CREATED, Json(answer)))
 }
 
-pub(crate) async fn leave(State(app): State<App>, caller: Caller) -> Answer<StatusCode> {
-    app.coordinator.pools().leave(caller.factory()?).await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
 fn name(path: &PathText) -> Answer<PoolName> {
     check::id("name", path.text("name")?)
 }

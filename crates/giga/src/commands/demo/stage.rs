@@ -9,6 +9,7 @@ use giga_api::wire::{Job, MergeState, Stage};
 use giga_coordinator::Coordinator;
 use giga_domain::factory::FactoryScope;
 use giga_domain::{Actor, FactoryId};
+use giga_ports::PoolDrivers;
 use giga_server::ServerOptions;
 use serde_json::json;
 use tempfile::TempDir;
@@ -47,7 +48,8 @@ impl DemoStage {
         let outside = giga_effects::Config::default();
         let (broker, place) = (crate::config::Settings::EMBEDDED_BROKER, data.display().to_string());
         let keys = crate::serve::secret_keys_in(&data);
-        let coordinator = crate::serve::start(&store, broker, None, &place, outside, keys).await?;
+        let coordinator =
+            crate::serve::start(&store, broker, None, &place, outside, keys, PoolDrivers::default()).await?;
         let started = async {
             coordinator.set_flag("lease_ms", json!(LEASE_MS), Actor::system("demo")).await?;
             coordinator.new_admin().await

@@ -6,7 +6,7 @@ use giga_api::wire;
 use giga_domain::token::Role::{Admin, Operator, Viewer};
 
 use crate::handlers::pools;
-use crate::routes::Access::{Factory, Pool, Role};
+use crate::routes::Access::{Pool, Role};
 use crate::routes::{Code, Content, Route, Scope};
 
 pub(super) fn pool_routes() -> Vec<Route> {
@@ -80,10 +80,5 @@ pub(super) fn pool_routes() -> Vec<Route> {
         .takes::<wire::PoolEnrollRequest>()
         .gives::<wire::PoolEnrollAnswer>(201, "The factory and its token, which is shown once")
         .refuses(&[Code::NotFound, Code::FactoryExists, Code::NotExpected]),
-        Route::new(Method::POST, "/api/fleet/factories/leave", "leaveFleet", Factory, Scope::Own, |m| {
-            on(m, pools::leave)
-        })
-        .about("The calling factory goes for good; refused while it holds something")
-        .answer(204, "It is gone", Content::Nothing),
     ]
 }
