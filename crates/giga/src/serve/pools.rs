@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use giga_drivers::{CommandOptions, DriverOptions, KubernetesOptions, ProcessOptions, Setting, drivers as made};
+use giga_drivers::{
+    CommandOptions, DriverOptions, KubernetesOptions, ProcessOptions, Setting, drivers as made,
+};
 use giga_ports::PoolDrivers;
 
 use super::local::handed_on;
