@@ -6,7 +6,7 @@ use prost::Message as _;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../../proto");
-    let files = ["gigafactory/v1/dispatch.proto", "gigafactory/v1/fleet.proto"];
+    let files = ["gigafactory/v1/dispatch.proto", "gigafactory/v1/fleet.proto", "externalscaler.proto"];
     for file in files {
         println!("cargo::rerun-if-changed={}", root.join(file).display());
     }

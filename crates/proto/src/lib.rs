@@ -1,8 +1,13 @@
-//! The gRPC contract of `proto/gigafactory/v1`, generated. Nothing is written here by hand.
+//! The gRPC contracts of `proto/`, generated. Nothing is written here by hand.
 
 #[expect(clippy::large_enum_variant, reason = "an event of a stream lives from its arrival to its reading")]
 pub mod v1 {
     tonic::include_proto!("gigafactory.v1");
+}
+
+/// KEDA's contract for external scalers.
+pub mod externalscaler {
+    tonic::include_proto!("externalscaler");
 }
 
 /// For reflection.

@@ -492,6 +492,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/fleet/factories/leave": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Forget the factory that asks and end its tokens, unless it holds something: then it drains
+         * @description Needs the token of the factory itself.
+         */
+        post: operations["leaveFleet"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/fleet/factories/prune": {
         parameters: {
             query?: never;
@@ -1286,6 +1306,134 @@ export interface paths {
          * @description Needs the role viewer or higher.
          */
         post: operations["planJob"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/pools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The pools that may serve one of the caller's products: what each has, and what it is doing
+         * @description Needs the role viewer or higher.
+         */
+        get: operations["listPools"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/pools/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One pool
+         * @description Needs the role viewer or higher.
+         */
+        get: operations["getPool"];
+        /**
+         * Make a pool, or replace its settings
+         * @description Needs the role admin or higher. The token must be for every product.
+         */
+        put: operations["setPool"];
+        post?: never;
+        /**
+         * Remove a pool that has no factories left
+         * @description Needs the role admin or higher. The token must be for every product.
+         */
+        delete: operations["removePool"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/pools/{name}/credentials": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A credential that factories of the pool enroll with, or that a scaler asks with
+         * @description Needs the role admin or higher. The token must be for every product.
+         */
+        post: operations["issuePoolCredential"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/pools/{name}/enroll": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A factory of the pool joins the fleet, by the pool's credential
+         * @description Needs a credential of the pool.
+         */
+        post: operations["enrollInPool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/pools/{name}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start no more factories; those that there are go on
+         * @description Needs the role operator or higher. The token must be for every product.
+         */
+        post: operations["pausePool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/pools/{name}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start factories again
+         * @description Needs the role operator or higher. The token must be for every product.
+         */
+        post: operations["resumePool"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2209,7 +2357,7 @@ export interface components {
             since?: string | null;
         };
         /** @enum {string} */
-        AlertCode: "dead_letters" | "budget_exhausted" | "factory_down" | "merge_conflict" | "effects_given_up" | "needs_input" | "no_eligible_factory" | "starvation" | "stale_factory" | "account_signed_out" | "account_out_of_quota" | "budget_near" | "budget_paused" | "effects_waiting";
+        AlertCode: "dead_letters" | "budget_exhausted" | "factory_down" | "merge_conflict" | "effects_given_up" | "needs_input" | "no_eligible_factory" | "starvation" | "stale_factory" | "account_signed_out" | "account_out_of_quota" | "pool_start_failed" | "budget_near" | "budget_paused" | "effects_waiting";
         /** @description Worst first. */
         AlertList: {
             alerts: components["schemas"]["Alert"][];
@@ -2337,7 +2485,7 @@ export interface components {
          * @description What stands in a job's way. Up to `unfit` they are the filters that a factory is held to.
          * @enum {string}
          */
-        BlockerCode: "draining" | "stale" | "down" | "product" | "capabilities" | "repo" | "quota" | "seats" | "in_use" | "not_ready" | "paused" | "budget" | "concurrency" | "offered" | "excluded" | "unfit" | "no_factories" | "order" | "preemption" | "dependency" | "child" | "question" | "review" | "ship" | "merge" | "failed";
+        BlockerCode: "draining" | "stale" | "down" | "product" | "capabilities" | "repo" | "quota" | "seats" | "in_use" | "not_ready" | "paused" | "budget" | "concurrency" | "offered" | "excluded" | "unfit" | "no_factories" | "order" | "pool" | "preemption" | "dependency" | "child" | "question" | "review" | "ship" | "merge" | "failed";
         Budget: {
             productId: string;
             /**
@@ -2810,7 +2958,7 @@ export interface components {
          * @description See `docs/events.md`; also the SSE event's name.
          * @enum {string}
          */
-        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.engine_passed_over" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.account_closed" | "job.released" | "job.parked" | "job.question_asked" | "job.question_answered" | "job.question_expired" | "job.message_sent" | "job.message_delivered" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.children_retried" | "job.shipping" | "job.shipped" | "job.merge_started" | "job.merge_checked" | "job.merged" | "job.merge_sent_back" | "job.merge_conflict" | "job.merge_failed" | "job.merge_proposed" | "job.request_opened" | "job.request_comment" | "job.request_checks" | "job.request_closed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "token.issued" | "token.renewed" | "token.revoked" | "token.signed_in" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "secret.set" | "secret.removed" | "secret.rekeyed" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed" | "key.rotated";
+        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.engine_passed_over" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.account_closed" | "job.released" | "job.parked" | "job.question_asked" | "job.question_answered" | "job.question_expired" | "job.message_sent" | "job.message_delivered" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.children_retried" | "job.shipping" | "job.shipped" | "job.merge_started" | "job.merge_checked" | "job.merged" | "job.merge_sent_back" | "job.merge_conflict" | "job.merge_failed" | "job.merge_proposed" | "job.request_opened" | "job.request_comment" | "job.request_checks" | "job.request_closed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "pool.changed" | "pool.removed" | "pool.starting" | "pool.joined" | "pool.start_failed" | "pool.stopping" | "pool.left" | "token.issued" | "token.renewed" | "token.revoked" | "token.signed_in" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "secret.set" | "secret.removed" | "secret.rekeyed" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed" | "key.rotated";
         /** @description Why the job is where it is, and the smallest change that would move it. */
         Explanation: {
             summary: string;
@@ -3169,6 +3317,19 @@ export interface components {
             /** Format: int64 */
             spentTokens?: number;
         };
+        LeaveAnswer: {
+            /** @description The factory is forgotten and its tokens have ended. Otherwise it holds something still and is draining. */
+            left: boolean;
+            /**
+             * Format: int64
+             * @description Jobs and merges that it holds.
+             */
+            holds: number;
+        };
+        /** @description A factory that leaves for good says which it is. */
+        LeaveRequest: {
+            factoryId: string;
+        };
         LogPiece: {
             /**
              * Format: int64
@@ -3213,6 +3374,11 @@ export interface components {
             /** @description Of an answer that is a refusal. */
             error?: Record<string, never>;
         };
+        /**
+         * @description A factory of a pool: on its way, enrolled, or being taken away.
+         * @enum {string}
+         */
+        MemberState: "starting" | "running" | "stopping";
         /** @description The way of the result into its branch. */
         Merge: {
             state: components["schemas"]["MergeState"];
@@ -3512,6 +3678,206 @@ export interface components {
         PollSignInRequest: {
             deviceCode: string;
         };
+        /** @description A pool, what it has and what it is doing. */
+        Pool: {
+            name: string;
+            settings: components["schemas"]["PoolSettings"];
+            /** Format: int64 */
+            rev: number;
+            state: components["schemas"]["PoolStatus"];
+            /** @description The same in a sentence. */
+            summary: string;
+            /**
+             * Format: int32
+             * @description How many factories there should be now.
+             */
+            target: number;
+            /**
+             * Format: int32
+             * @description Queued jobs that wait for a factory of it.
+             */
+            waiting: number;
+            /**
+             * Format: int64
+             * @description How long a start takes, as far as it was seen.
+             */
+            startMs?: number | null;
+            /**
+             * Format: int64
+             * @description Factories that it has ordered.
+             */
+            starts: number;
+            failure?: components["schemas"]["PoolFailure"] | null;
+            /**
+             * Format: double
+             * @description What the hours of the factories that it has now have cost.
+             */
+            costUsd?: number | null;
+            /** @description By factory. */
+            members: components["schemas"]["PoolMember"][];
+        };
+        PoolCredential: {
+            id: string;
+            token: string;
+            expiresAt?: string | null;
+        };
+        /**
+         * @description What a credential of a pool is for: factories enroll with it, or a scaler asks how many are wanted.
+         * @enum {string}
+         */
+        PoolCredentialKind: "enroll" | "scaler";
+        PoolCredentialRequest: {
+            kind: components["schemas"]["PoolCredentialKind"];
+            /** @description Such as `12h` or `never`; 30 days where it is left out. */
+            expires?: string | null;
+        };
+        /**
+         * @description Who starts and stops the factories of a pool; `keda`: somebody else, who asks how many are wanted.
+         * @enum {string}
+         */
+        PoolDriver: "process" | "command" | "kubernetes" | "keda";
+        /** @description What a factory of a pool works with from now on. */
+        PoolEnrollAnswer: {
+            factoryId: string;
+            /** @description Its own token; shown once. */
+            token: string;
+        };
+        PoolEnrollRequest: {
+            /** @description Left out, the factory gets a name after its pool. */
+            factoryId?: string | null;
+        };
+        PoolFailure: {
+            /**
+             * Format: int32
+             * @description Starts that failed since the last one that did not.
+             */
+            inARow: number;
+            reason: string;
+            retryAt?: string | null;
+        };
+        PoolList: {
+            /** @description By name. */
+            pools: components["schemas"]["Pool"][];
+        };
+        PoolMember: {
+            factoryId: string;
+            state: components["schemas"]["MemberState"];
+            since: string;
+            orderedAt: string;
+            enrolledAt?: string | null;
+            /** @description What its driver knows it by. */
+            handle?: string | null;
+            /** @description Why it is stopped. */
+            reason?: string | null;
+            /**
+             * Format: int32
+             * @description Jobs that it holds.
+             */
+            jobs: number;
+            live: boolean;
+            draining: boolean;
+            /** @description Since when it has nothing to do. */
+            idleSince?: string | null;
+        };
+        /** @description What an operator sets. What is left out has its default; a pool that is there is replaced as a whole. */
+        PoolSettings: {
+            /**
+             * @description Who starts and stops its factories.
+             * @default process
+             */
+            driver: components["schemas"]["PoolDriver"];
+            /**
+             * @description Of the driver `command`: the program and its first arguments.
+             * @default []
+             */
+            command: string[];
+            /**
+             * @description Of the driver `kubernetes`: the image of the factory.
+             * @default null
+             */
+            image: string | null;
+            /**
+             * @description Of the driver `kubernetes`: where its Jobs are made; left out, where the coordinator runs.
+             * @default null
+             */
+            namespace: string | null;
+            /**
+             * @description More arguments of `giga factory run`.
+             * @default []
+             */
+            args: string[];
+            /**
+             * @description Where its factories find the coordinator; left out, where the coordinator listens.
+             * @default null
+             */
+            url: string | null;
+            /**
+             * @description What its factories have beside what they detect.
+             * @default []
+             */
+            capabilities: string[];
+            /**
+             * @description Whose jobs they take; empty: every product's.
+             * @default []
+             */
+            products: string[];
+            /**
+             * Format: int32
+             * @description Jobs at a time on one of them.
+             * @default 1
+             */
+            seats: number;
+            /**
+             * Format: int32
+             * @description So many at all times.
+             * @default 0
+             */
+            min: number;
+            /**
+             * Format: int32
+             * @description So many at most.
+             * @default 1
+             */
+            max: number;
+            /**
+             * Format: int32
+             * @description So many beyond those that work.
+             * @default 0
+             */
+            warm: number;
+            /**
+             * Format: int64
+             * @description One without work for so long leaves.
+             * @default 300000
+             */
+            idleMs: number;
+            /**
+             * Format: int64
+             * @description One that has not enrolled by then has failed to start.
+             * @default 600000
+             */
+            startTimeoutMs: number;
+            /**
+             * Format: double
+             * @default null
+             */
+            costUsdPerHour: number | null;
+            /**
+             * @description The product whose budget pays its hours.
+             * @default null
+             */
+            chargeTo: string | null;
+            /**
+             * @description Starts nothing.
+             * @default false
+             */
+            paused: boolean;
+        };
+        /**
+         * @description What a pool is doing, or why it starts nothing.
+         * @enum {string}
+         */
+        PoolStatus: "quiet" | "working" | "starting" | "full" | "paused" | "backing_off" | "out_of_budget";
         /**
          * @description Most urgent first.
          * @enum {string}
@@ -3546,7 +3912,7 @@ export interface components {
          * @description What programs decide by; each has one status and one title for ever.
          * @enum {string}
          */
-        ProblemCode: "invalid_request" | "invalid_manifest" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "fenced" | "illegal_transition" | "result_mismatch" | "unseen_changes" | "not_yours" | "question_closed" | "log_gap" | "idempotency_conflict" | "factory_exists" | "factory_in_use" | "no_heartbeat" | "repo_owned" | "rev_mismatch" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "unroutable" | "too_many_requests" | "internal" | "unavailable" | "storage_full" | "no_secret" | "secret_key";
+        ProblemCode: "invalid_request" | "invalid_manifest" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "fenced" | "illegal_transition" | "result_mismatch" | "unseen_changes" | "not_yours" | "question_closed" | "log_gap" | "idempotency_conflict" | "factory_exists" | "factory_in_use" | "not_expected" | "pool_in_use" | "no_heartbeat" | "repo_owned" | "rev_mismatch" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "unroutable" | "too_many_requests" | "internal" | "unavailable" | "storage_full" | "no_secret" | "secret_key";
         Product: {
             productId: string;
             /**
@@ -4092,10 +4458,10 @@ export interface components {
             tokens: components["schemas"]["Token"][];
         };
         /**
-         * @description A role, or `factory` for the token of a factory.
+         * @description A role, or `factory` for the token of a factory, `pool` and `scaler` for credentials of a pool.
          * @enum {string}
          */
-        TokenRole: "worker" | "viewer" | "submitter" | "operator" | "admin" | "factory";
+        TokenRole: "worker" | "viewer" | "submitter" | "operator" | "admin" | "factory" | "pool" | "scaler";
         Topic: {
             productId: string;
             name: string;
@@ -4268,6 +4634,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description code: factory_exists, not_expected */
+        "factory_exists-or-not_expected": {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description code: factory_in_use */
         factory_in_use: {
             headers: {
@@ -4423,6 +4798,15 @@ export interface components {
         };
         /** @description code: payload_too_large */
         payload_too_large: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description code: pool_in_use */
+        pool_in_use: {
             headers: {
                 [name: string]: unknown;
             };
@@ -5450,6 +5834,39 @@ export interface operations {
             403: components["responses"]["forbidden"];
             408: components["responses"]["request_timeout"];
             409: components["responses"]["factory_in_use"];
+            413: components["responses"]["payload_too_large"];
+            415: components["responses"]["unsupported_media_type"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    leaveFleet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeaveRequest"];
+            };
+        };
+        responses: {
+            /** @description Whether it has left */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeaveAnswer"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["request_timeout"];
             413: components["responses"]["payload_too_large"];
             415: components["responses"]["unsupported_media_type"];
             429: components["responses"]["too_many_requests"];
@@ -7117,6 +7534,272 @@ export interface operations {
             408: components["responses"]["request_timeout"];
             413: components["responses"]["payload_too_large"];
             415: components["responses"]["unsupported_media_type"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    listPools: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only this product; needed where the token has several and one must be chosen */
+                "x-product-id"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description By name */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoolList"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    getPool: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only this product; needed where the token has several and one must be chosen */
+                "x-product-id"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The pool */
+            200: {
+                headers: {
+                    /** @description Entity tag */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pool"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    setPool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PoolSettings"];
+            };
+        };
+        responses: {
+            /** @description The pool after it */
+            200: {
+                headers: {
+                    /** @description Entity tag */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pool"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["request_timeout"];
+            412: components["responses"]["rev_mismatch"];
+            413: components["responses"]["payload_too_large"];
+            415: components["responses"]["unsupported_media_type"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    removePool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is gone */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            409: components["responses"]["pool_in_use"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    issuePoolCredential: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PoolCredentialRequest"];
+            };
+        };
+        responses: {
+            /** @description The credential, which is shown once */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoolCredential"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            413: components["responses"]["payload_too_large"];
+            415: components["responses"]["unsupported_media_type"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    enrollInPool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PoolEnrollRequest"];
+            };
+        };
+        responses: {
+            /** @description The factory and its token, which is shown once */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoolEnrollAnswer"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            409: components["responses"]["factory_exists-or-not_expected"];
+            413: components["responses"]["payload_too_large"];
+            415: components["responses"]["unsupported_media_type"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    pausePool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The pool after it */
+            200: {
+                headers: {
+                    /** @description Entity tag */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pool"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            412: components["responses"]["rev_mismatch"];
+            429: components["responses"]["too_many_requests"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    resumePool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The pool after it */
+            200: {
+                headers: {
+                    /** @description Entity tag */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pool"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            412: components["responses"]["rev_mismatch"];
             429: components["responses"]["too_many_requests"];
             500: components["responses"]["internal"];
             503: components["responses"]["unavailable"];

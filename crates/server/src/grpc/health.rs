@@ -4,6 +4,7 @@
 use std::pin::Pin;
 
 use futures::{Stream, StreamExt, stream};
+use giga_proto::externalscaler::external_scaler_server;
 use giga_proto::v1::{dispatch_server, fleet_server};
 use tonic::{Request, Response, Status};
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -13,7 +14,8 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use crate::app::App;
 
 /// The whole server, and each service by its name.
-const NAMES: [&str; 3] = ["", dispatch_server::SERVICE_NAME, fleet_server::SERVICE_NAME];
+const NAMES: [&str; 4] =
+    ["", dispatch_server::SERVICE_NAME, fleet_server::SERVICE_NAME, external_scaler_server::SERVICE_NAME];
 
 pub(super) fn service(app: App) -> HealthServer<HealthService> {
     HealthServer::new(HealthService(app))

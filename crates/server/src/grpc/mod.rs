@@ -8,6 +8,7 @@ mod dispatch;
 mod fleet;
 mod grant;
 mod health;
+mod scaler;
 mod tokenless;
 
 pub use grant::grant_message;
@@ -46,6 +47,7 @@ pub(crate) fn router(app: &App) -> Router {
         .layer(middleware::from_fn_with_state(streams, tokenless::bounded));
     Routes::new(dispatch::service(app.clone()))
         .add_service(fleet::service(app.clone()))
+        .add_service(scaler::service(app.clone()))
         .into_axum_router()
         // What is no service is answered like any other path that is not there.
         .reset_fallback()

@@ -19,6 +19,7 @@ pub mod graphs;
 pub mod hold;
 pub mod leading;
 pub mod merges;
+pub mod pools;
 pub mod products;
 pub mod profiles;
 pub mod races;
