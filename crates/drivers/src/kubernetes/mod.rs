@@ -67,9 +67,27 @@ impl std::fmt::Debug for Token {
 impl KubernetesOptions {
     pub const LIMIT: Duration = Duration::from_secs(30);
 
-    /// Those of the cluster that this process runs in, if it does: `variable` reads its environment.
+    /// Those of the cluster that this process runs in, if it does.
     pub fn of_this_cluster(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         Self::from_service_account(variable, Path::new(SERVICE_ACCOUNT))
+    }
+
+    /// Of the cluster that the operator names, or of the one that this process runs in; `variable` reads its environment. None
+    /// where there is neither.
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, DriverError> {
+        let Some(url) = variable("GIGA_KUBERNETES_URL") else {
+            return Ok(Self::of_this_cluster(variable));
+        };
+        let missing =
+            |name: &str| DriverError::lasting(format!("GIGA_KUBERNETES_URL is set, so set {name} too"));
+        let wanted = |name: &str| variable(name).ok_or_else(|| missing(name));
+        Ok(Some(Self {
+            url,
+            token: Token::File(wanted("GIGA_KUBERNETES_TOKEN_FILE")?.into()),
+            ca_cert: variable("GIGA_KUBERNETES_CA_CERT").map(PathBuf::from),
+            namespace: wanted("GIGA_KUBERNETES_NAMESPACE")?,
+            limit: Self::LIMIT,
+        }))
     }
 
     fn from_service_account(variable: impl Fn(&str) -> Option<String>, folder: &Path) -> Option<Self> {
@@ -253,6 +271,16 @@ mod tests {
         assert!(found(&[], folder.path()).is_none());
         let known = found(&[host, ("KUBERNETES_SERVICE_PORT", "6443")], folder.path()).unwrap();
         assert_eq!((known.url.as_str(), known.namespace.as_str()), ("https://10.0.0.1:6443", "giga"));
+        let named = |variables: &[(&str, &str)]| {
+            let variables: std::collections::BTreeMap<_, _> = variables.iter().copied().collect();
+            KubernetesOptions::from_environment(|name| variables.get(name).map(|value| (*value).to_owned()))
+        };
+        let url = ("GIGA_KUBERNETES_URL", "https://k8s.example");
+        let token = ("GIGA_KUBERNETES_TOKEN_FILE", "/t");
+        let wrong = named(&[url, token]).unwrap_err().to_string();
+        assert_eq!(wrong, "GIGA_KUBERNETES_URL is set, so set GIGA_KUBERNETES_NAMESPACE too");
+        let named = named(&[url, token, ("GIGA_KUBERNETES_NAMESPACE", "pools")]).unwrap().unwrap();
+        assert_eq!((named.url.as_str(), named.namespace.as_str()), ("https://k8s.example", "pools"));
         let six = found(&[("KUBERNETES_SERVICE_HOST", "fd00::1")], folder.path()).unwrap();
         assert_eq!(six.url, "https://[fd00::1]:443");
     }

@@ -1,6 +1,6 @@
 //! What is made in the cluster: a Job and a Secret for each factory.
 
-use giga_domain::FactoryId;
+use giga_domain::{FactoryId, PoolName};
 use giga_ports::pool_driver::CREDENTIAL_VARIABLE;
 use giga_ports::{DriverError, StartOrder};
 use serde_json::{Value, json};
@@ -38,6 +38,11 @@ fn secret_name(job: &str) -> String {
     format!("giga-pool-{job}")
 }
 
+/// A label ends with a letter or a digit, which the name of a pool need not.
+fn pool_label(pool: &PoolName) -> &str {
+    pool.as_str().trim_end_matches(|c: char| !c.is_ascii_alphanumeric())
+}
+
 /// RFC 1123: what names of namespaces and of Jobs with Pods may be.
 fn is_label(name: &str) -> bool {
     let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -58,7 +63,7 @@ pub(super) fn check_namespace(namespace: &str) -> Result<(), DriverError> {
 }
 
 fn labels(order: &StartOrder, name: &str) -> Value {
-    json!({ POOL: order.pool, FACTORY: name, "app.kubernetes.io/managed-by": "gigafactory" })
+    json!({ POOL: pool_label(&order.pool), FACTORY: name, "app.kubernetes.io/managed-by": "gigafactory" })
 }
 
 pub(super) fn job(order: &StartOrder, namespace: &str) -> Result<Value, DriverError> {
@@ -163,6 +168,12 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), ids.len());
+    }
+
+    #[test]
+    fn the_name_of_a_pool_becomes_a_label() {
+        let label = |name: &str| pool_label(&name.parse().unwrap()).to_owned();
+        assert_eq!((label("gpu.a"), label("gpu-_.")), ("gpu.a".to_owned(), "gpu".to_owned()));
     }
 
     #[test]

@@ -84,8 +84,9 @@ impl ProcessDriver {
     fn command(&self, order: &StartOrder, folder: &MemberFolder) -> Command {
         let mut command = Command::new(&self.options.program);
         command.args(["factory", "run"]);
+        let arguments = order.arguments();
         for setting in &self.options.settings {
-            let is_overruled = order.settings.args.iter().any(|word| {
+            let is_overruled = arguments.iter().any(|word| {
                 word.strip_prefix(setting.flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
             });
             if !is_overruled {
@@ -93,7 +94,7 @@ impl ProcessDriver {
             }
         }
         command.arg("--base").arg(folder.base()).arg("--token-file").arg(folder.credential());
-        command.args(order.arguments());
+        command.args(arguments);
         // What the coordinator's own settings say there, the store's password for one, is no business of a factory's.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIGA_"))
         {

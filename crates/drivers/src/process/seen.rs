@@ -24,8 +24,12 @@ impl Seen {
         Self::now(self.id) == Some(self)
     }
 
-    /// Whether it works in this folder: the factory of another member never does.
+    /// Whether it works in this folder: the factory of another member never does. What it runs is in its group, and has its
+    /// words for a moment before it becomes another program.
     pub(super) fn works_in(self, base: &Path) -> bool {
+        if Stat::of(self.id).is_none_or(|stat| stat.group != self.id) {
+            return false;
+        }
         let Ok(line) = std::fs::read(format!("/proc/{}/cmdline", self.id)) else { return false };
         let mut words = line.split(|byte| *byte == 0);
         words.any(|word| word == b"--base")
@@ -76,6 +80,7 @@ fn all() -> impl Iterator<Item = i32> {
 
 struct Stat {
     parent: i32,
+    group: i32,
     began: u64,
     has_ended: bool,
 }
@@ -90,6 +95,7 @@ impl Stat {
         let words: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
         Some(Self {
             parent: words.get(1)?.parse().ok()?,
+            group: words.get(2)?.parse().ok()?,
             began: words.get(19)?.parse().ok()?,
             has_ended: matches!(*words.first()?, "Z" | "X"),
         })
@@ -104,7 +110,7 @@ mod tests {
     fn names_may_contain_anything() {
         let line = "7 (a) b (c) Z 3 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
         let stat = Stat::parse(line).unwrap();
-        assert_eq!((stat.parent, stat.began, stat.has_ended), (3, 4242, true));
+        assert_eq!((stat.parent, stat.group, stat.began, stat.has_ended), (3, 7, 4242, true));
         assert!(Stat::parse("7 (a").is_none());
     }
 

@@ -47,6 +47,7 @@ impl World {
             artifacts: Arc::new(ObjectArtifacts::folder(&temp.path().join("artifacts")).unwrap()),
             effects: Arc::new(Recorded::default()),
             secret_keys: Arc::new(NoSecretKeys),
+            pool_drivers: giga_ports::PoolDrivers::default(),
         };
         let coordinator = Coordinator::start(ports, Options::default()).await.unwrap();
         let admin = coordinator.new_admin().await.unwrap().reveal().to_owned();

@@ -16,6 +16,7 @@ mod hostile;
 mod life;
 mod many;
 mod own;
+mod pools;
 mod quota;
 mod repositories;
 mod requests;

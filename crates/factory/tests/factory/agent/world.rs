@@ -132,6 +132,7 @@ impl World {
             artifacts: Arc::new(ObjectArtifacts::folder(&folder.join("artifacts")).unwrap()),
             effects,
             secret_keys: Arc::new(TestSecretKeys::default()),
+            pool_drivers: giga_ports::PoolDrivers::default(),
         };
         (Coordinator::start(ports, options).await.unwrap(), store)
     }
