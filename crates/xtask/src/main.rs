@@ -5,6 +5,7 @@ mod bench;
 mod deny;
 mod engines;
 mod giga;
+mod image;
 mod node_tools;
 mod python;
 mod setup;
@@ -35,6 +36,8 @@ cargo xtask <chore>
   engines      install the real coding engines (pinned in tests/engines, about 1.5 GB, in the user's cache folder) and
                print the folder of their programs; `engines matrix` runs them against a scripted model
                (`--engine E`, `--behaviour B`, `--keep`, `--record` for the tests' samples, `--write` for docs/engines.md)
+  image        an OCI image of `giga` as one file, without a registry: `image [coordinator|factory] [--out FILE]
+               [--binary PATH]`; `image --try` makes both and runs them with podman
   sim          long simulations; `--seeds N`, `--seed S` to replay one
 ";
 
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Some("screenshots") => set_up().and_then(|()| web::screenshots()),
         Some("deny") => deny::check(),
         Some("engines") => engines::run_engines(&words[1..]),
+        Some("image") => image::run_image(&words[1..]),
         Some("bench") => bench::bench(&words[1..]),
         Some("sim") => {
             run(cargo().args(["run", "--release", "--locked", "-p", "giga-sim", "--"]).args(&words[1..]))

@@ -76,6 +76,20 @@ fn pebble() -> Result<()> {
     if is_there() { Ok(()) } else { bail!("the tests need `pebble` and `pebble-challtestsrv` on the PATH") }
 }
 
+/// Runs the images that `cargo xtask image --try` makes; no test of the suite needs it.
+pub(crate) fn podman() -> Result<()> {
+    for program in ["podman", "crun"] {
+        let is_there = || on_path(program).any(|path| path.exists());
+        if !is_there() {
+            install(program)?;
+            if !is_there() {
+                bail!("trying the images takes `{program}` on the PATH");
+            }
+        }
+    }
+    Ok(())
+}
+
 /// For the page, and for what else comes from npm.
 fn node() -> Result<()> {
     if !has_npm() && has_apt() {
@@ -259,7 +273,7 @@ fn on_path(program: &str) -> impl Iterator<Item = PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).collect::<Vec<_>>().into_iter()
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     uid.and_then(|ids| ids.split_whitespace().next().map(|id| id == "0")).unwrap_or(false)
