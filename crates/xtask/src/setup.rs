@@ -22,7 +22,20 @@ pub(crate) fn run() -> Result<()> {
     sandbox()?;
     pebble()?;
     clocks()?;
+    units()?;
     nats()
+}
+
+/// What judges the units of `deploy/systemd`; nothing of it is started.
+fn units() -> Result<()> {
+    let is_there = || on_path("systemd-analyze").any(|path| path.exists());
+    if cfg!(target_os = "linux") && !is_there() {
+        install("systemd")?;
+        if !is_there() {
+            bail!("the tests need `systemd-analyze` on the PATH");
+        }
+    }
+    Ok(())
 }
 
 fn git_lfs() -> Result<()> {
