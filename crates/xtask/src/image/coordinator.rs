@@ -16,7 +16,8 @@ pub(super) fn system(binary: &Path, ca_certs: Option<&Path>) -> Result<Tree> {
     let mut tree = Tree::default();
     tree.has_merged_links();
     for library in libraries(binary)? {
-        let bytes = std::fs::read(&library).with_context(|| format!("{} cannot be read", library.display()))?;
+        let bytes =
+            std::fs::read(&library).with_context(|| format!("{} cannot be read", library.display()))?;
         let path = library.to_str().context("libraries have plain names")?;
         tree.program(path, bytes);
     }

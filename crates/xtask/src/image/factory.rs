@@ -67,13 +67,11 @@ pub(super) fn system(binary: &Path, more: &[String]) -> Result<Tree> {
         }
     }
     // What a script of the package does.
-    let certificates = tree.contents("usr/share/ca-certificates/mozilla", "crt").fold(
-        Vec::new(),
-        |mut all, certificate| {
+    let certificates =
+        tree.contents("usr/share/ca-certificates/mozilla", "crt").fold(Vec::new(), |mut all, certificate| {
             all.extend_from_slice(certificate);
             all
-        },
-    );
+        });
     if certificates.is_empty() {
         bail!("the package ca-certificates has no certificates");
     }
@@ -199,7 +197,8 @@ mod tests {
 
     #[test]
     fn packages_are_read_from_what_apt_says() {
-        let line = "Inst git (1:2.39.5-0+deb12u2 Debian:12.11/stable, Debian-Security:12/stable-security [amd64])";
+        let line =
+            "Inst git (1:2.39.5-0+deb12u2 Debian:12.11/stable, Debian-Security:12/stable-security [amd64])";
         assert_eq!(archive(line), Some(("git", "git_1%3a2.39.5-0+deb12u2_amd64.deb".to_owned())));
         assert_eq!(archive("Conf git (1:2.39.5-0+deb12u2 Debian:12.11/stable [amd64])"), None);
     }

@@ -135,7 +135,9 @@ pub(super) fn architecture(program: &[u8]) -> Result<&'static str> {
     match u16::from_le_bytes([head[18], head[19]]) {
         62 => Ok("amd64"),
         183 => Ok("arm64"),
-        other => bail!("its machine has the number {other}; images are made for x86-64 (62) and AArch64 (183)"),
+        other => {
+            bail!("its machine has the number {other}; images are made for x86-64 (62) and AArch64 (183)")
+        }
     }
 }
 

@@ -50,7 +50,8 @@ fn try_both(podman: &Podman, binary: &Path, packages: &[String]) -> Result<()> {
         eprintln!("{}: {} MiB", out.display(), size.div_ceil(1 << 20));
         images.push(podman.load(&out)?);
     }
-    let (coordinator, ready) = podman.start("giga-try-coordinator", &images[0], &["GIGA_LISTEN=127.0.0.1:0"])?;
+    let (coordinator, ready) =
+        podman.start("giga-try-coordinator", &images[0], &["GIGA_LISTEN=127.0.0.1:0"])?;
     let url = ready.strip_prefix("ready ").context("it says where it is")?;
     let answer = get(url, "/readyz")?;
     ensure!(answer.starts_with("HTTP/1.1 200"), "/readyz says {answer}");
@@ -58,7 +59,12 @@ fn try_both(podman: &Podman, binary: &Path, packages: &[String]) -> Result<()> {
 
     let token = coordinator.giga(&["factory", "enroll", "try-1"], "")?;
     let token = token.lines().find(|line| line.starts_with("giga_")).context("a token is printed")?;
-    let environment = [format!("GIGA_URL={url}"), format!("GIGA_TOKEN={token}"), "GIGA_FACTORY=try-1".to_owned(), "GIGA_SANDBOX=require".to_owned()];
+    let environment = [
+        format!("GIGA_URL={url}"),
+        format!("GIGA_TOKEN={token}"),
+        "GIGA_FACTORY=try-1".to_owned(),
+        "GIGA_SANDBOX=require".to_owned(),
+    ];
     let environment: Vec<&str> = environment.iter().map(String::as_str).collect();
     let (factory, ready) = podman.start("giga-try-factory", &images[1], &environment)?;
     eprintln!("{ready}");
@@ -77,7 +83,13 @@ impl Podman {
     fn command(&self) -> Command {
         let mut podman = if is_hybrid() {
             let mut alone = Command::new("unshare");
-            alone.args(["--mount", "sh", "-c", "umount /sys/fs/cgroup/unified && exec podman \"$@\"", "podman"]);
+            alone.args([
+                "--mount",
+                "sh",
+                "-c",
+                "umount /sys/fs/cgroup/unified && exec podman \"$@\"",
+                "podman",
+            ]);
             alone
         } else {
             Command::new("podman")
@@ -98,11 +110,17 @@ impl Podman {
 
     fn load(&self, file: &Path) -> Result<String> {
         let said = self.output(self.command().arg("load").arg("-i").arg(file))?;
-        let name = said.lines().find_map(|line| line.split_once(": ")).context("podman says what it loaded")?.1;
+        let name =
+            said.lines().find_map(|line| line.split_once(": ")).context("podman says what it loaded")?.1;
         Ok(name.trim().to_owned())
     }
 
-    fn start(&self, name: &'static str, image: &str, environment: &[&str]) -> Result<(Container<'_>, String)> {
+    fn start(
+        &self,
+        name: &'static str,
+        image: &str,
+        environment: &[&str],
+    ) -> Result<(Container<'_>, String)> {
         let mut run = self.command();
         run.args(["run", "--rm", "--name", name, "--read-only", "--cap-drop=all", "--network=host"]);
         run.args(["--security-opt=no-new-privileges", "--cgroups=disabled"]);
@@ -115,7 +133,8 @@ impl Podman {
             run.args(["-e", line]);
         });
         let child = run.arg(image).stdout(Stdio::piped()).spawn();
-        let mut container = Container { podman: self, name, child: child.context("podman could not be started")? };
+        let mut container =
+            Container { podman: self, name, child: child.context("podman could not be started")? };
         let stdout = container.child.stdout.take().context("its output is a pipe")?;
         let mut lines = BufReader::new(stdout).lines();
         match lines.find(|line| line.as_ref().map_or(true, |line| line.starts_with("ready "))) {

@@ -13,8 +13,14 @@ const MERGED: [&str; 4] = ["bin", "lib", "lib64", "sbin"];
 
 #[derive(Debug, Clone)]
 enum Node {
-    Folder { mode: u32, owner: u32 },
-    File { bytes: Vec<u8>, program: bool },
+    Folder {
+        mode: u32,
+        owner: u32,
+    },
+    File {
+        bytes: Vec<u8>,
+        program: bool,
+    },
     Link(PathBuf),
     /// The same file under another name; a path of this tree.
     Same(PathBuf),
@@ -73,7 +79,8 @@ impl Tree {
                 continue;
             }
             let linked = || -> Result<PathBuf> {
-                let name = entry.link_name()?.with_context(|| format!("{} links to nothing", path.display()))?;
+                let name =
+                    entry.link_name()?.with_context(|| format!("{} links to nothing", path.display()))?;
                 Ok(name.into_owned())
             };
             let node = match entry.header().entry_type() {
@@ -138,7 +145,11 @@ impl Tree {
                 }
                 Node::Same(as_that) => {
                     if !self.nodes.contains_key(as_that) {
-                        bail!("{} is another name of {}, which is not there", path.display(), as_that.display());
+                        bail!(
+                            "{} is another name of {}, which is not there",
+                            path.display(),
+                            as_that.display()
+                        );
                     }
                     header.set_entry_type(EntryType::Link);
                     header.set_mode(0o755);
@@ -216,11 +227,17 @@ mod tests {
         tree.has_merged_links();
         tree.unpack(package().as_slice(), |path| !path.starts_with("usr/share/man")).unwrap();
         let seen = entries(&tree);
-        let of = |path: &str| seen.iter().find(|(name, ..)| name == path).map(|(_, mode, uid, kind)| (*mode, *uid, *kind));
+        let of = |path: &str| {
+            seen.iter().find(|(name, ..)| name == path).map(|(_, mode, uid, kind)| (*mode, *uid, *kind))
+        };
         assert_eq!(of("usr/bin/su"), Some((0o755, 0, EntryType::Regular)));
         assert_eq!(of("etc/notes"), Some((0o644, 0, EntryType::Regular)));
         assert_eq!(of("usr/bin/sg"), Some((0o755, 0, EntryType::Link)));
-        assert_eq!(of("bin"), Some((0o777, 0, EntryType::Symlink)), "a package's folder does not replace the link");
+        assert_eq!(
+            of("bin"),
+            Some((0o777, 0, EntryType::Symlink)),
+            "a package's folder does not replace the link"
+        );
         assert_eq!(of("dev/null"), None);
         assert_eq!(of("usr/share/man/su.1"), None);
         assert!(tree.has(Path::new("/bin/su")) && tree.has(Path::new("/usr/bin/su")));

@@ -39,7 +39,9 @@ fn rendered(name: &str) -> Vec<Value> {
 
 fn pod(document: &Value) -> Option<&Value> {
     let spec = &document["spec"];
-    [&spec["template"]["spec"], &spec["jobTargetRef"]["template"]["spec"]].into_iter().find(|pod| pod.is_object())
+    [&spec["template"]["spec"], &spec["jobTargetRef"]["template"]["spec"]]
+        .into_iter()
+        .find(|pod| pod.is_object())
 }
 
 /// Every pod of every example: not root, nothing to gain, nothing to write to but its volumes.
@@ -100,7 +102,9 @@ fn a_factory_that_stays_has_its_own_name_and_token() {
     assert_eq!(deployment["spec"]["replicas"], 1);
     assert_eq!(deployment["spec"]["strategy"]["type"], "Recreate");
     let factory = pod(deployment).unwrap();
-    assert!(has_argument(factory, "--id=linux-1") && has_argument(factory, "--token-file=/etc/giga/token/token"));
+    assert!(
+        has_argument(factory, "--id=linux-1") && has_argument(factory, "--token-file=/etc/giga/token/token")
+    );
     assert_eq!(variable(factory, "GIGA_URL").unwrap()["value"], "http://giga-gigafactory.work.svc:7717");
     assert_eq!(variable(factory, "GIGA_ALLOW_PLAIN_HTTP").unwrap()["value"], "true");
     assert_eq!(factory["serviceAccountName"], "giga-gigafactory-factory");
@@ -108,7 +112,10 @@ fn a_factory_that_stays_has_its_own_name_and_token() {
     assert_eq!(policy["spec"]["ingress"], json!([]));
     let internet = &policy["spec"]["egress"][2]["to"][0]["ipBlock"];
     assert!(internet["except"].as_array().unwrap().contains(&json!("169.254.0.0/16")), "{internet}");
-    assert!(documents.iter().all(|document| document["kind"] != "PodDisruptionBudget"), "one could never be drained");
+    assert!(
+        documents.iter().all(|document| document["kind"] != "PodDisruptionBudget"),
+        "one could never be drained"
+    );
 }
 
 #[test]
@@ -129,12 +136,17 @@ fn several_coordinators_with_nats_and_tls() {
         assert!(has_argument(coordinator, wanted), "{wanted}");
     }
     let container = &coordinator["containers"][0];
-    for (probe, path) in [("startupProbe", "/livez"), ("livenessProbe", "/livez"), ("readinessProbe", "/readyz")] {
+    for (probe, path) in
+        [("startupProbe", "/livez"), ("livenessProbe", "/livez"), ("readinessProbe", "/readyz")]
+    {
         assert_eq!(container[probe]["httpGet"]["path"], path);
         assert_eq!(container[probe]["httpGet"]["scheme"], "HTTPS");
     }
     assert_eq!(find(&documents, "PodDisruptionBudget", "giga-gigafactory")["spec"]["minAvailable"], 2);
-    assert_eq!(find(&documents, "ServiceMonitor", "giga-gigafactory")["spec"]["endpoints"][0]["port"], "metrics");
+    assert_eq!(
+        find(&documents, "ServiceMonitor", "giga-gigafactory")["spec"]["endpoints"][0]["port"],
+        "metrics"
+    );
     let policy = find(&documents, "NetworkPolicy", "giga-gigafactory");
     let from = &policy["spec"]["ingress"][1]["from"][0]["namespaceSelector"]["matchLabels"];
     assert_eq!(from["kubernetes.io/metadata.name"], "monitoring");
@@ -170,8 +182,26 @@ fn pools_are_asked_about_with_their_own_credential() {
     let token = &variable(factory, "GIGA_SCALER_TOKEN").unwrap()["valueFrom"]["secretKeyRef"];
     assert_eq!(*token, json!({"name": "pool-gpu", "key": "scaler"}));
     let trusted = find(&documents, "TriggerAuthentication", "giga-gigafactory-gpu");
-    assert_eq!(trusted["spec"]["secretTargetRef"], json!([{"parameter": "caCert", "name": "giga-ca", "key": "ca.crt"}]));
+    assert_eq!(
+        trusted["spec"]["secretTargetRef"],
+        json!([{"parameter": "caCert", "name": "giga-ca", "key": "ca.crt"}])
+    );
     assert_eq!(trigger["authenticationRef"]["name"], "giga-gigafactory-gpu");
+
+    // Who may call: factories, coordinators, the namespace of the driver's Jobs, and KEDA; without pools no KEDA.
+    let from = |documents: &[Value]| {
+        let policy = find(documents, "NetworkPolicy", "giga-gigafactory");
+        policy["spec"]["ingress"][0]["from"].as_array().unwrap().clone()
+    };
+    let of_namespace =
+        |name: &str| json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}});
+    let callers = from(&documents);
+    assert_eq!(callers.len(), 4, "{callers:?}");
+    assert!(
+        callers.contains(&of_namespace("keda")) && callers.contains(&of_namespace("giga-jobs")),
+        "{callers:?}"
+    );
+    assert_eq!(from(&rendered("minimal")).len(), 2);
 
     let pushed = find(&documents, "ScaledObject", "giga-gigafactory-quick");
     assert_eq!(pushed["spec"]["triggers"][0]["type"], "external-push");
@@ -193,10 +223,15 @@ fn rights_are_given_for_the_driver_alone_and_no_more_than_it_takes() {
     let bound = find(&documents, "RoleBinding", "giga-gigafactory-pools");
     let subjects = json!([{"kind": "ServiceAccount", "name": "giga-gigafactory", "namespace": "work"}]);
     assert_eq!(bound["subjects"], subjects);
-    assert!(!documents.iter().any(|it| it["kind"].as_str().is_some_and(|kind| kind.starts_with("ClusterRole"))));
+    assert!(
+        !documents.iter().any(|it| it["kind"].as_str().is_some_and(|kind| kind.starts_with("ClusterRole")))
+    );
     let without = rendered("nats-tls");
     assert!(!kinds(&without).iter().any(|kind| kind.starts_with("Role")));
-    assert_eq!(pod(find(&without, "Deployment", "giga-gigafactory")).unwrap()["automountServiceAccountToken"], false);
+    assert_eq!(
+        pod(find(&without, "Deployment", "giga-gigafactory")).unwrap()["automountServiceAccountToken"],
+        false
+    );
 }
 
 /// Each with the words that help.

@@ -59,9 +59,11 @@ fn flags_of_commands_are_in_the_reference() {
                 *at == 0 || line[..*at].ends_with([' ', '`', '/', '$', '(']) && !line[..*at].ends_with("-- ")
             });
             for (at, _) in starts {
-                let words: Vec<&str> = line[at..].split('`').next().unwrap_or_default().split_whitespace().collect();
+                let words: Vec<&str> =
+                    line[at..].split('`').next().unwrap_or_default().split_whitespace().collect();
                 let is_code = at == 0 || line[..at].ends_with('`');
-                let Some((name, help)) = command(&reference, &words).filter(|(name, _)| *name != "giga") else {
+                let Some((name, help)) = command(&reference, &words).filter(|(name, _)| *name != "giga")
+                else {
                     let is_known = is_coming && words.get(..2) == Some(&["giga", "pool"]);
                     assert!(!is_code || is_known, "{file}: there is no such command in docs/cli.md: {line}");
                     continue;
@@ -85,9 +87,14 @@ fn flags_of_the_chart_are_in_the_reference() {
     let reference = reference();
     let mut seen = BTreeSet::new();
     for (template, name) in [("coordinator.yaml", "giga serve"), ("_factory.tpl", "giga factory run")] {
-        let text = std::fs::read_to_string(root().join("deploy/helm/gigafactory/templates").join(template)).unwrap();
+        let text =
+            std::fs::read_to_string(root().join("deploy/helm/gigafactory/templates").join(template)).unwrap();
         let (_, help) = reference.iter().find(|(command, _)| command == name).unwrap();
-        for line in text.lines().map(str::trim).filter(|line| line.starts_with("- --") || line.contains("printf \"--")) {
+        for line in text
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.starts_with("- --") || line.contains("printf \"--"))
+        {
             let flag = &line[line.find("--").unwrap()..];
             let flag = flag.split(['=', '"', ' ', '{']).next().unwrap();
             if flag == "--" {

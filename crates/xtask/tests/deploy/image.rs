@@ -88,7 +88,10 @@ fn a_coordinators_image_is_whole_small_and_runs_as_nobody() {
             let path = entry.path().unwrap().display().to_string().trim_end_matches('/').to_owned();
             let (mode, kind) = (header.mode().unwrap(), header.entry_type());
             assert_eq!(mode & 0o6000, 0, "{path} is setuid or setgid");
-            assert!(matches!(kind, EntryType::Regular | EntryType::Directory | EntryType::Symlink), "{path} is a {kind:?}");
+            assert!(
+                matches!(kind, EntryType::Regular | EntryType::Directory | EntryType::Symlink),
+                "{path} is a {kind:?}"
+            );
             assert_eq!(header.mtime().unwrap(), 0, "{path}");
             let owner = header.uid().unwrap();
             assert_eq!(owner, if path == "var/lib/giga" { 10001 } else { 0 }, "{path}");
@@ -126,7 +129,9 @@ fn what_cannot_be_an_image_is_refused_with_the_reason() {
     let of_script = refused(&["--binary", script, "--out", out.to_str().unwrap()]);
     assert!(of_script.contains("no program for an image") && of_script.contains("ELF"), "{of_script}");
     assert!(!out.exists());
-    assert!(refused(&["--binary", SMALL, "--ca-certs", "/nowhere.pem"]).contains("/nowhere.pem cannot be read"));
+    assert!(
+        refused(&["--binary", SMALL, "--ca-certs", "/nowhere.pem"]).contains("/nowhere.pem cannot be read")
+    );
     assert!(refused(&["--flavour", "x"]).contains("there is no --flavour"));
     assert!(refused(&["--package", "nodejs", "--binary", SMALL]).contains("cargo xtask image factory"));
     assert!(refused(&["--out"]).contains("--out needs a value"));

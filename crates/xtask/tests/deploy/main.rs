@@ -35,7 +35,8 @@ fn judged(words: &[&str], input: &str) -> Result<serde_json::Value, String> {
 }
 
 fn fed(command: &mut Command, input: &str) -> Output {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let text = input.to_owned();
     let writer = std::thread::spawn(move || drop(stdin.write_all(text.as_bytes())));

@@ -77,7 +77,10 @@ fn a_factory_can_make_its_sandbox_and_is_given_time_to_save_its_work() {
         "ProcSubset",
         "ProtectControlGroups",
     ] {
-        assert!(!text.lines().any(|line| line.starts_with(breaks)), "{breaks} takes bubblewrap its /proc or its namespaces");
+        assert!(
+            !text.lines().any(|line| line.starts_with(breaks)),
+            "{breaks} takes bubblewrap its /proc or its namespaces"
+        );
     }
 }
 
