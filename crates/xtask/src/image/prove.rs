@@ -100,7 +100,7 @@ impl Podman {
         podman
     }
 
-    fn output(&self, command: &mut Command) -> Result<String> {
+    fn output(command: &mut Command) -> Result<String> {
         let output = command.output().context("podman could not be started")?;
         if !output.status.success() {
             bail!("{command:?}: {}", String::from_utf8_lossy(&output.stderr).trim());
@@ -109,7 +109,7 @@ impl Podman {
     }
 
     fn load(&self, file: &Path) -> Result<String> {
-        let said = self.output(self.command().arg("load").arg("-i").arg(file))?;
+        let said = Self::output(self.command().arg("load").arg("-i").arg(file))?;
         let name =
             said.lines().find_map(|line| line.split_once(": ")).context("podman says what it loaded")?.1;
         Ok(name.trim().to_owned())
@@ -129,9 +129,9 @@ impl Podman {
         // A sandbox in a container needs a /proc of its own, and the kernel gives none where parts of it are hidden.
         run.args(["--security-opt=unmask=ALL", "-v"]);
         run.arg(format!("{name}:/var/lib/giga"));
-        environment.iter().for_each(|line| {
+        for line in environment {
             run.args(["-e", line]);
-        });
+        }
         let child = run.arg(image).stdout(Stdio::piped()).spawn();
         let mut container =
             Container { podman: self, name, child: child.context("podman could not be started")? };
@@ -144,7 +144,7 @@ impl Podman {
     }
 
     fn clear(&self) -> Result<()> {
-        self.output(self.command().args(["system", "reset", "--force"]))?;
+        Self::output(self.command().args(["system", "reset", "--force"]))?;
         if self.running.exists() {
             std::fs::remove_dir_all(&self.running)?;
         }
@@ -166,7 +166,7 @@ impl Container<'_> {
     }
 
     fn stop(mut self) -> Result<()> {
-        self.podman.output(self.podman.command().args(["kill", "--signal", "TERM", self.name]))?;
+        Podman::output(self.podman.command().args(["kill", "--signal", "TERM", self.name]))?;
         let status = self.child.wait()?;
         ensure!(status.success(), "{} ended with {status}", self.name);
         Ok(())
@@ -176,7 +176,7 @@ impl Container<'_> {
 impl Drop for Container<'_> {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
-            drop(self.podman.output(self.podman.command().args(["rm", "--force", self.name])));
+            drop(Podman::output(self.podman.command().args(["rm", "--force", self.name])));
             drop(self.child.wait());
         }
     }

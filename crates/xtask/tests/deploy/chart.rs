@@ -11,9 +11,9 @@ fn template(values: &str, set: &[&str]) -> Result<String, String> {
     let mut helm = Command::new(tools().join("bin/helm"));
     helm.args(["template", "giga"]).arg(root().join("deploy/helm/gigafactory")).args(["-n", "work"]);
     helm.args(["-f", "-"]);
-    set.iter().for_each(|value| {
+    for value in set {
         helm.args(["--set", value]);
-    });
+    }
     // None of the user's own settings or plugins.
     let output = fed(helm.env("HOME", "/nonexistent").env_remove("KUBECONFIG"), values);
     if output.status.success() {
