@@ -1,4 +1,5 @@
-//! An image as the OCI's image layout has it, in one tar file: `oci-layout`, `index.json`, and blobs by their digest.
+//! An image as the OCI's image layout has it, in one tar file: `oci-layout`, `index.json`, and blobs by their digest. Beside them
+//! `manifest.json`, by which older versions of Docker find the same blobs.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -75,8 +76,18 @@ impl Image {
             "mediaType": "application/vnd.oci.image.index.v1+json",
             "manifests": [described],
         });
+        let place = |blob: &Value| {
+            let digest = blob["digest"].as_str().and_then(|digest| digest.strip_prefix("sha256:"));
+            Some(format!("blobs/sha256/{}", digest?))
+        };
+        let old = json!([{
+            "Config": place(&config.described("")),
+            "RepoTags": [reference],
+            "Layers": layers.iter().map(place).collect::<Vec<_>>(),
+        }]);
         blobs.extend([config, manifest]);
         let mut files = Tree::default();
+        files.file("manifest.json", old.to_string());
         files.file("oci-layout", json!({"imageLayoutVersion": "1.0.0"}).to_string());
         files.file("index.json", index.to_string());
         for blob in blobs {

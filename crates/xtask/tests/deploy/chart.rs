@@ -177,6 +177,7 @@ fn pools_are_asked_about_with_their_own_credential() {
     assert_eq!(factory["restartPolicy"], "Never");
     assert!(has_argument(factory, "--pool=gpu") && !has_argument(factory, "--id=gpu"));
     assert_eq!(factory["terminationGracePeriodSeconds"], 600);
+    assert!(!factory.to_string().contains("--seats"), "the pool itself says how many, unless the values do");
     // What is resolved is the environment of the container that the trigger's variable is in.
     assert_eq!(jobs["spec"]["envSourceContainerName"], factory["containers"][0]["name"]);
     let token = &variable(factory, "GIGA_SCALER_TOKEN").unwrap()["valueFrom"]["secretKeyRef"];
@@ -267,6 +268,18 @@ fn values_that_do_not_work_are_refused() {
     let same = ["factories.gpu.tokenSecret.secret=x"];
     assert!(template(&pools, &same).unwrap_err().contains("gpu is a pool and a factory"));
     assert!(template(&pools, &["tls.ca.secret="]).unwrap_err().contains("tls.ca.secret: set it"));
+}
+
+#[test]
+fn helm_finds_nothing_to_complain_about() {
+    let folder = root().join("deploy/helm");
+    for name in ["minimal", "nats-tls", "pools", "bare"] {
+        let mut lint = Command::new(tools().join("bin/helm"));
+        lint.args(["lint", "--strict", "--quiet"]).arg(folder.join("gigafactory"));
+        lint.arg("-f").arg(folder.join("examples").join(format!("{name}.yaml")));
+        let output = lint.env("HOME", "/nonexistent").env_remove("KUBECONFIG").output().unwrap();
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
+    }
 }
 
 /// The judges see what they are there for.

@@ -75,7 +75,17 @@ fn a_coordinators_image_is_whole_small_and_runs_as_nobody() {
 
     let layers = manifest["layers"].as_array().unwrap();
     assert_eq!(layers.len(), 2);
-    assert_eq!(files.len(), 2 + 2 + layers.len(), "nothing that nobody refers to");
+    assert_eq!(files.len(), 3 + 2 + layers.len(), "nothing that nobody refers to");
+    let old = &json(&files["manifest.json"])[0];
+    assert_eq!(old["RepoTags"][0], name.as_str());
+    let same = |old: &Value, described: &Value| {
+        let digest = described["digest"].as_str().unwrap().replace("sha256:", "blobs/sha256/");
+        assert_eq!(old.as_str(), Some(digest.as_str()));
+    };
+    same(&old["Config"], &manifest["config"]);
+    for (old, layer) in old["Layers"].as_array().unwrap().iter().zip(layers) {
+        same(old, layer);
+    }
     let mut seen = BTreeMap::new();
     for (layer, unpacked) in layers.iter().zip(config["rootfs"]["diff_ids"].as_array().unwrap()) {
         let mut plain = Vec::new();

@@ -39,7 +39,9 @@ spec:
         - run
         - --{{ if eq .kind "pool" }}pool{{ else }}id{{ end }}={{ .name }}
         - --token-file=/etc/giga/token/token
-        - --seats={{ $f.seats }}
+        {{- with $f.seats }}
+        - --seats={{ . }}
+        {{- end }}
         - --sandbox={{ $f.sandbox }}
         {{- range $f.capabilities }}
         - {{ printf "--capability=%s" . | quote }}
