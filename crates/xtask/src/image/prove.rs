@@ -122,7 +122,8 @@ impl Podman {
         environment: &[&str],
     ) -> Result<(Container<'_>, String)> {
         let mut run = self.command();
-        run.args(["run", "--rm", "--name", name, "--read-only", "--cap-drop=all", "--network=host"]);
+        // With a pipe for its input: else crun, run by root, gives /dev/null of this machine to the container's user.
+        run.args(["run", "--rm", "-i", "--name", name, "--read-only", "--cap-drop=all", "--network=host"]);
         run.args(["--security-opt=no-new-privileges", "--cgroups=disabled"]);
         // Else it asks for more than a machine may give it.
         run.args(["--ulimit=nofile=16384:16384", "--ulimit=nproc=8192:8192"]);
@@ -132,7 +133,7 @@ impl Podman {
         for line in environment {
             run.args(["-e", line]);
         }
-        let child = run.arg(image).stdout(Stdio::piped()).spawn();
+        let child = run.arg(image).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut container =
             Container { podman: self, name, child: child.context("podman could not be started")? };
         let stdout = container.child.stdout.take().context("its output is a pipe")?;

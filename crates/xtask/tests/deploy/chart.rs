@@ -91,6 +91,8 @@ fn the_least_is_a_coordinator_and_what_it_is_reached_by() {
     assert_eq!(kinds(&documents), ["Deployment", "Service", "ServiceAccount", "ServiceAccount"]);
     let coordinator = pod(find(&documents, "Deployment", "giga-gigafactory")).unwrap();
     assert_eq!(coordinator["automountServiceAccountToken"], false);
+    let image = format!("registry.example/gigafactory-coordinator:{}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(coordinator["containers"][0]["image"], image.as_str());
     let store = variable(coordinator, "GIGA_STORE").unwrap();
     assert_eq!(store["valueFrom"]["secretKeyRef"], json!({"name": "giga-store", "key": "url"}));
 }
