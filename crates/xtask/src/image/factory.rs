@@ -9,18 +9,20 @@ use anyhow::{Context as _, Result, bail};
 use super::{common, coordinator::libraries, home, tree::Tree};
 use crate::run;
 
-const PACKAGES: [&str; 15] = [
+const PACKAGES: [&str; 17] = [
     "bash",
     "bubblewrap",
     "ca-certificates",
     "coreutils",
     "dash",
+    "debianutils",
     "diffutils",
     "findutils",
     "git",
     "git-lfs",
     "grep",
     "gzip",
+    "mawk",
     "openssh-client",
     "procps",
     "sed",
@@ -66,7 +68,7 @@ pub(super) fn system(binary: &Path, more: &[String]) -> Result<Tree> {
             bail!("{} cannot be unpacked", package.display());
         }
     }
-    // What a script of the package does.
+    // What scripts of the packages do.
     let certificates =
         tree.contents("usr/share/ca-certificates/mozilla", "crt").fold(Vec::new(), |mut all, certificate| {
             all.extend_from_slice(certificate);
@@ -76,7 +78,12 @@ pub(super) fn system(binary: &Path, more: &[String]) -> Result<Tree> {
         bail!("the package ca-certificates has no certificates");
     }
     tree.file("etc/ssl/certs/ca-certificates.crt", certificates);
-    tree.link("usr/bin/sh", "dash");
+    for (name, program) in [("sh", "dash"), ("awk", "mawk"), ("which", "which.debianutils")] {
+        if !tree.has(&Path::new("usr/bin").join(program)) {
+            bail!("no package of the image has {program}, which is to be `{name}`");
+        }
+        tree.link(&format!("usr/bin/{name}"), program);
+    }
     common(&mut tree, "/bin/bash");
     for library in libraries(binary)? {
         if !tree.has(&library) {

@@ -12,7 +12,7 @@ use super::{USER, Wanted, home, make};
 use crate::setup;
 
 const JOB: &str = "---\nname: try\nengine: shell\n\
-                   script: echo user $(id -u), $(git --version), $(bwrap --version)\n\
+                   script: echo user $(id -u), $(git --version), $(bwrap --version), $(which awk)\n\
                    capabilities: [has:git]\nship: auto\n---\nA job in the image.\n";
 
 /// With storage of its own below target/, which a run leaves empty.
