@@ -47,7 +47,7 @@ fn try_both(podman: &Podman, binary: &Path, packages: &[String]) -> Result<()> {
         let out = home().join(format!("gigafactory-{name}.tar"));
         let packages = if factory { packages.to_vec() } else { Vec::new() };
         let size = make(&Wanted { factory, packages, ..Wanted::default() }, binary, &out)?;
-        eprintln!("{}: {} MiB", out.display(), size.div_ceil(1 << 20));
+        eprintln!("{}: {} MiB", out.canonicalize()?.display(), size.div_ceil(1 << 20));
         images.push(podman.load(&out)?);
     }
     let (coordinator, ready) =
