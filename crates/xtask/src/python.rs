@@ -9,8 +9,11 @@ use anyhow::{Context, Result, bail};
 use crate::run;
 
 /// Where the requirements are, and what the folder below target/tools is called.
-const SETS: [(&str, &str); 2] =
-    [("examples/python-worker", "python-worker"), ("tests/mcp-client", "mcp-client")];
+const SETS: [(&str, &str); 3] = [
+    ("examples/python-worker", "python-worker"),
+    ("tests/mcp-client", "mcp-client"),
+    ("tests/servicebus-peer", "servicebus-client"),
+];
 
 pub(crate) fn install() -> Result<()> {
     SETS.iter().try_for_each(|(folder, name)| install_set(folder, name))

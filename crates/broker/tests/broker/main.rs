@@ -4,6 +4,7 @@
 mod conformance_embedded;
 mod conformance_nats;
 mod conformance_postgres;
+mod conformance_servicebus;
 mod expired;
 mod faults_nats;
 mod faults_postgres;
