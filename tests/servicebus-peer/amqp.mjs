@@ -75,8 +75,8 @@ export class Amqp {
     this.known(connection).peer.links.add(link);
     try {
       this.open(link, address, sender, connection);
-      link.local.attach.source = { address: link.source?.address };
-      link.local.attach.target = { address: link.target?.address };
+      link.set_source({ address: link.source?.address });
+      link.set_target({ address: link.target?.address });
       if (sender) {
         link.local.attach.snd_settle_mode = link.snd_settle_mode;
         link.local.attach.rcv_settle_mode = link.rcv_settle_mode;

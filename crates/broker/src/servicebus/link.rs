@@ -65,7 +65,7 @@ async fn keep(
                 return;
             }
             tracing::warn!("the connection to Service Bus was lost");
-            link.send_replace(Err("the connection to Service Bus was lost".to_owned()));
+            link.send_modify(|link| *link = Err("the connection to Service Bus was lost".to_owned()));
         }
         let mut backoff = Backoff::new();
         let connected = loop {
@@ -78,11 +78,11 @@ async fn keep(
                     } else {
                         tracing::warn!(reason = failure.reason, "cannot connect to Service Bus yet");
                     }
-                    link.send_replace(Err(failure.reason));
+                    link.send_modify(|link| *link = Err(failure.reason));
                 }
             }
         };
-        link.send_replace(Ok(connected));
+        link.send_modify(|link| *link = Ok(connected));
         hints.resync();
     }
 }

@@ -231,6 +231,14 @@ impl Pump {
             }
         };
         let _ = self.ended.set(reason);
+        // What was handed over in the meantime counts as delivered.
+        while let Ok(order) = orders.try_recv() {
+            if let Command::Taken(tag) = order
+                && let Some(held) = self.held.get_mut(&tag)
+            {
+                held.handed_over = true;
+            }
+        }
         let farewell = tokio::time::timeout(PATIENCE, self.leave());
         let _ = farewell.await;
     }
