@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use fe2o3_amqp::Delivery;
@@ -30,6 +31,8 @@ use super::requests::Requests;
 const AHEAD: u32 = 32;
 /// Handed over and not acknowledged; past it the oldest are left to their locks.
 const UNACKNOWLEDGED: usize = 4_096;
+/// What was sent before the other side learned that nobody reads here any more comes within this, or waits for its lock.
+const ON_ITS_WAY: Duration = Duration::from_millis(100);
 const TAKEN_OVER: &str = "another consumer of this factory's offers took over";
 const CLOSED: &str = "the connection to Service Bus was lost, or the broker was closed";
 
@@ -288,10 +291,15 @@ impl Pump {
             return Ok(());
         };
         let result = self.requests.complete(lock).await;
+        // On the link too, so that neither side remembers it. What that says is of no account any more.
         match &result {
+            Ok(()) => self.settle_by_link(&held.info).await,
             Err(failure) if failure.is(Kind::Lost) => self.lost = Some(failure.clone()),
-            // So that neither side remembers it. What it says there is of no account any more.
-            _ => self.settle_by_link(&held.info).await,
+            Err(_) => {
+                if let Err(error) = self.receiver.release(held.info).await {
+                    self.lost = Some(Failure::lost(error));
+                }
+            }
         }
         match result {
             // Somebody else may have it by now. The claim in the store has decided, and decides for them too.
@@ -306,9 +314,24 @@ impl Pump {
         }
     }
 
+    /// Without it, what is given back would come again on this very link. What is on its way arrives first.
+    async fn stop_the_flow(&mut self) {
+        if self.receiver.set_credit(0).await.is_err() {
+            return;
+        }
+        while let Ok(Ok(delivery)) =
+            tokio::time::timeout(ON_ITS_WAY, self.receiver.recv::<Body<Value>>()).await
+        {
+            let (info, _) = delivery.into_parts();
+            self.next += 1;
+            self.held.insert(self.next, Held { info, lock: None, handed_over: false });
+        }
+    }
+
     /// Gives back what it holds, and says so before it closes.
     async fn leave(mut self) {
         if self.lost.is_none() {
+            self.stop_the_flow().await;
             for held in std::mem::take(&mut self.held).into_values() {
                 let given_back = if held.handed_over {
                     let failed = Modified {

@@ -8,5 +8,7 @@ mod conformance_servicebus;
 mod expired;
 mod faults_nats;
 mod faults_postgres;
+mod faults_servicebus;
+mod identity_servicebus;
 mod isolation_nats;
 mod latency;
