@@ -48,9 +48,13 @@ export class Amqp {
   }
 
   accept(socket) {
-    this.container
-      .create_connection({ max_frame_size: 65_536, idle_time_out: 240_000, sender_options: { autosettle: false, treat_modified_as_released: false }, receiver_options: { autoaccept: false, autosettle: true, credit_window: 200 } })
-      .accept(socket);
+    const senders = { autosettle: false, treat_modified_as_released: false };
+    const receivers = { autoaccept: false, autosettle: true, credit_window: 200 };
+    const options = { max_frame_size: 65_536, idle_time_out: 240_000, sender_options: senders, receiver_options: receivers };
+    const connection = this.container.create_connection(options);
+    // However it ends: a connection that breaks is not always said.
+    socket.on('close', () => this.gone(connection));
+    connection.accept(socket);
   }
 
   known(connection) {

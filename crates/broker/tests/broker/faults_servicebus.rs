@@ -72,12 +72,12 @@ async fn what_is_throttled_is_sent_again_and_nothing_is_lost() {
 async fn throttled_links_tokens_and_management_are_passing_too() {
     let peer = ServiceBusPeer::start();
     let broker = open(&peer).await;
-    for what in ["attach", "token", "http"] {
+    for (job, what) in (1..).zip(["attach", "token", "http"]) {
         peer.fail(what, 1);
-        let factory = format!("f-{what}").parse().unwrap();
+        let factory: giga_domain::FactoryId = format!("f-{what}").parse().unwrap();
         let mut consumer = persistently("a consumer", || broker.consume(&factory)).await;
         assert_eq!(peer.failures_left(what), 0, "{what}");
-        let offers = [offer(1, factory.as_str())];
+        let offers = [offer(job, factory.as_str())];
         persistently("a publish", || broker.publish(&offers)).await;
         assert_eq!(in_time("an offer", consumer.next()).await.unwrap().offer.target_factory_id, factory);
     }
