@@ -47,7 +47,9 @@ impl DemoStage {
         let outside = giga_effects::Config::default();
         let (broker, place) = (crate::config::Settings::EMBEDDED_BROKER, data.display().to_string());
         let keys = crate::serve::secret_keys_in(&data);
-        let coordinator = crate::serve::start(&store, broker, None, &place, outside, keys).await?;
+        let coordinator =
+            crate::serve::start(&store, broker, giga_broker::Access::default(), &place, outside, keys)
+                .await?;
         let started = async {
             coordinator.set_flag("lease_ms", json!(LEASE_MS), Actor::system("demo")).await?;
             coordinator.new_admin().await
