@@ -4,9 +4,11 @@
 //
 // Argument: the folder with node_modules.
 
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
+import { TLSSocket, createSecureContext } from 'node:tls';
 
 import { Amqp } from './amqp.mjs';
 import { Problem, Space } from './entities.mjs';
@@ -21,6 +23,7 @@ const tokens = new Tokens();
 const sockets = new Set();
 let port = 0;
 let server = null;
+let context = null;
 
 /// What goes wrong next, and how often.
 const due = { send: 0, how: 'reject', attach: 0, token: 0, http: 0, completion: 0 };
@@ -46,6 +49,11 @@ clock.unref();
 function connected(socket) {
   sockets.add(socket);
   socket.setNoDelay(true);
+  if (context) speaks(new TLSSocket(socket, { isServer: true, secureContext: context }));
+  else speaks(socket);
+}
+
+function speaks(socket) {
   socket.on('close', () => sockets.delete(socket));
   socket.on('error', () => {});
   // Whoever speaks AMQP says so first.
@@ -84,6 +92,11 @@ const orders = {
   wipe() {
     space.topics.clear();
     return 'empty';
+  },
+  /// From now on everything is encrypted.
+  tls({ cert, key }) {
+    context = createSecureContext({ cert: readFileSync(cert), key: readFileSync(key) });
+    return 'encrypted';
   },
   rule({ name, key, claims }) {
     tokens.rules.set(name, { key, claims });

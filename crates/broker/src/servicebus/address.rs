@@ -19,7 +19,7 @@ const LONGEST_TOPIC: usize = 200;
 pub(super) struct Address {
     pub(super) host: String,
     pub(super) port: u16,
-    /// Plain AMQP and HTTP, which is for a stand-in on this machine only.
+    /// Plain AMQP and HTTP, which is for a stand-in on this machine only, unless `tls=true`.
     pub(super) plain: bool,
     management_port: Option<u16>,
     topic: String,
@@ -51,12 +51,10 @@ pub(super) fn parse(url: &str) -> Result<Address, BrokerError> {
     if topic.len() > LONGEST_TOPIC || !is_name(topic) {
         return Err(malformed());
     }
-    let plain = is_loopback(host);
-    let port = port.unwrap_or(if plain { PLAIN_PORT } else { TLS_PORT });
     let mut address = Address {
         host: host.to_ascii_lowercase(),
-        port,
-        plain,
+        port: TLS_PORT,
+        plain: is_loopback(host),
         management_port: None,
         topic: topic.to_owned(),
         coordinator: None,
@@ -70,9 +68,11 @@ pub(super) fn parse(url: &str) -> Result<Address, BrokerError> {
             Some(("management", port)) => {
                 address.management_port = Some(port.parse().map_err(|_| malformed())?);
             }
+            Some(("tls", yes)) if yes == "true" => address.plain = false,
             _ => return Err(malformed()),
         }
     }
+    address.port = port.unwrap_or(if address.plain { PLAIN_PORT } else { TLS_PORT });
     Ok(address)
 }
 
@@ -116,7 +116,10 @@ impl Address {
             let port = self.management_port.unwrap_or(self.port);
             return format!("http://{}:{port}/{path}", self.host);
         }
-        format!("https://{}/{path}", self.host)
+        match self.management_port {
+            Some(port) => format!("https://{}:{port}/{path}", self.host),
+            None => format!("https://{}/{path}", self.host),
+        }
     }
 }
 
@@ -155,6 +158,9 @@ mod tests {
         assert_eq!((local.port, local.plain, local.coordinator.as_deref()), (7000, true, Some("a")));
         assert_eq!(local.hints(), "fleet-hints");
         assert_eq!(local.management("x"), "http://127.0.0.1:5300/x");
+        let encrypted = parse("servicebus://127.0.0.1?tls=true&management=443").unwrap();
+        assert_eq!((encrypted.port, encrypted.plain), (5671, false));
+        assert_eq!(encrypted.management("x"), "https://127.0.0.1:443/x");
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(super) const DEFAULT_RULE: &str = "$Default";
 const VERSION: &str = "api-version=2021-05";
 /// An entity is believed to be there for so long.
 const KNOWN_FOR: Duration = Duration::from_mins(10);
+/// Management that did not answer is asked again after so long.
+const LEFT_ALONE: Duration = Duration::from_secs(30);
 /// Nobody reads the mirror of dead letters by duty.
 const MIRROR: &str = "mirror";
 
@@ -119,7 +121,8 @@ impl Namespace {
 
     /// Never changes what is there.
     async fn make(&self, path: &str, description: String) -> Result<Made, Failure> {
-        if !self.may_manage.load(Ordering::Relaxed) {
+        let down = self.management_down.lock().is_some_and(|until| until > Instant::now());
+        if down || !self.may_manage.load(Ordering::Relaxed) {
             return Ok(Made::Unknown);
         }
         let dead = description.contains("<ForwardDeadLetteredMessagesTo>").then(|| self.address.dead());
@@ -133,6 +136,12 @@ impl Namespace {
                         "this credential may not manage entities of Service Bus: missing ones are not made (docs/servicebus.md)"
                     );
                 }
+                Ok(Made::Unknown)
+            }
+            // By AMQP alone everything goes on that is there.
+            Err(failure) if failure.is(Kind::Lost) => {
+                tracing::warn!(reason = failure.reason, "entities of Service Bus cannot be made for now");
+                *self.management_down.lock() = Some(Instant::now() + LEFT_ALONE);
                 Ok(Made::Unknown)
             }
             Err(failure) => Err(failure.during(format!("{path} cannot be made"))),

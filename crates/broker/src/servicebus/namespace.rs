@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::address::Address;
 use super::failure::{Failure, Kind, PATIENCE};
 use super::offers::Current;
-use super::tokens::{Ask, Keeper};
+use super::tokens::{Ask, Keeper, Used};
 use super::{ServiceBusAccess, ServiceBusTuning, connection};
 
 /// What does not end with a connection.
@@ -40,6 +40,8 @@ pub(super) struct Namespace {
     pub(super) ended: CancellationToken,
     names: AtomicU64,
     pub(super) may_manage: AtomicBool,
+    /// Until when the management is left alone, because it did not answer.
+    pub(super) management_down: Mutex<Option<Instant>>,
     /// Subscriptions that are there, and since when that is believed.
     pub(super) known: Mutex<HashMap<String, Instant>>,
     /// The newest consumer of each factory in this process.
@@ -103,6 +105,7 @@ impl Namespace {
             ended,
             names: AtomicU64::new(0),
             may_manage: AtomicBool::new(true),
+            management_down: Mutex::default(),
             known: Mutex::default(),
             consumers: Mutex::default(),
         }))
@@ -113,14 +116,15 @@ impl Namespace {
         format!("{what}-{}-{}", self.id, self.names.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// With a token for the entity, to attach links in.
-    pub(super) async fn session_for(&self, entity: &str) -> Result<SessionHandle<()>, Failure> {
+    /// With a token for the entity, to attach links in. Lives as long as they do.
+    pub(super) async fn session_for(&self, entity: &str) -> Result<EntitySession, Failure> {
         let opening = async {
             let (answer, answered) = oneshot::channel();
             let gone = || Failure::lost("it ended");
             self.tokens.send(Ask { entity: entity.to_owned(), answer }).await.map_err(|_| gone())?;
-            answered.await.map_err(|_| gone())??;
-            begin(&mut *self.connection.lock().await).await
+            let used = answered.await.map_err(|_| gone())??;
+            let session = begin(&mut *self.connection.lock().await).await?;
+            Ok(EntitySession { session, _used: used })
         };
         self.in_time(PATIENCE * 2, opening).await
     }
@@ -139,6 +143,11 @@ impl Namespace {
             }
         }
     }
+}
+
+pub(super) struct EntitySession {
+    pub(super) session: SessionHandle<()>,
+    _used: Used,
 }
 
 async fn begin(connection: &mut ConnectionHandle<()>) -> Result<SessionHandle<()>, Failure> {

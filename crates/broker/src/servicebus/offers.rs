@@ -13,7 +13,6 @@ use fe2o3_amqp::Delivery;
 use fe2o3_amqp::Receiver;
 use fe2o3_amqp::link::delivery::DeliveryInfo;
 use fe2o3_amqp::link::receiver::CreditMode;
-use fe2o3_amqp::session::SessionHandle;
 use fe2o3_amqp::types::messaging::{Body, Modified};
 use fe2o3_amqp::types::primitives::Value;
 use giga_domain::{FactoryId, Offer};
@@ -24,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::entities::{DEFAULT_RULE, Made, RULE, TARGET};
 use super::failure::{Failure, Kind, PATIENCE};
-use super::namespace::Namespace;
+use super::namespace::{EntitySession, Namespace};
 use super::requests::Requests;
 
 /// Read ahead at most. Small, because their locks run while they wait.
@@ -122,15 +121,15 @@ async fn attach(
     entity: &str,
     name: &str,
     made: Made,
-) -> Result<(SessionHandle<()>, Receiver, Requests), Failure> {
+) -> Result<(EntitySession, Receiver, Requests), Failure> {
     let mut session = namespace.session_for(entity).await?;
     let receiver = Receiver::builder()
         .name(name)
         .source(entity)
         .credit_mode(CreditMode::Manual)
-        .attach(&mut session)
+        .attach(&mut session.session)
         .await?;
-    let mut requests = Requests::open(&mut session, entity, &format!("{name}-answers")).await?;
+    let mut requests = Requests::open(&mut session.session, entity, &format!("{name}-answers")).await?;
     if made != Made::Now {
         narrow(&mut requests, factory, entity).await;
     }
@@ -170,7 +169,7 @@ struct Held {
 struct Pump {
     factory: FactoryId,
     /// Lives as long as its links.
-    _session: SessionHandle<()>,
+    _session: EntitySession,
     receiver: Receiver,
     requests: Requests,
     held: BTreeMap<u64, Held>,

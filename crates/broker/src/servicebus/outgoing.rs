@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fe2o3_amqp::Sender;
-use fe2o3_amqp::session::SessionHandle;
 use fe2o3_amqp::types::messaging::{ApplicationProperties, Data, Message, Outcome, Properties};
 use fe2o3_amqp::types::primitives::Binary;
 
 use super::failure::{Failure, Kind, PATIENCE};
-use super::namespace::Namespace;
+use super::namespace::{EntitySession, Namespace};
 
 /// How often a message is sent before whoever publishes is told, and how long is waited in between at first.
 const TRIES: u32 = 5;
@@ -47,7 +46,7 @@ impl Outgoing {
 
 struct Link {
     /// Lives as long as the link.
-    _session: SessionHandle<()>,
+    _session: EntitySession,
     sender: Sender,
 }
 
@@ -187,7 +186,7 @@ impl TopicSender {
     async fn attach(&self) -> Result<Link, Failure> {
         let mut session = self.namespace.session_for(&self.topic).await?;
         let name = self.namespace.name("send");
-        let sender = Sender::attach(&mut session, name, self.topic.as_str()).await?;
+        let sender = Sender::attach(&mut session.session, name, self.topic.as_str()).await?;
         Ok(Link { _session: session, sender })
     }
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use fe2o3_amqp::Receiver;
 use fe2o3_amqp::link::receiver::CreditMode;
-use fe2o3_amqp::session::SessionHandle;
 use fe2o3_amqp::types::definitions::SenderSettleMode;
 use fe2o3_amqp::types::messaging::annotations::OwnedKey;
 use fe2o3_amqp::types::messaging::{Body, Message};
@@ -21,7 +20,7 @@ use tokio::sync::oneshot;
 use super::address::subscription;
 use super::entities::Made;
 use super::failure::{Failure, Kind, PATIENCE};
-use super::namespace::Namespace;
+use super::namespace::{EntitySession, Namespace};
 use super::offers::body;
 use super::outgoing::{Outgoing, TopicSender};
 use crate::backoff::Backoff;
@@ -174,7 +173,7 @@ pub(super) async fn read(
 }
 
 struct Reader {
-    _session: SessionHandle<()>,
+    _session: EntitySession,
     receiver: Receiver,
     credit: u32,
 }
@@ -193,7 +192,7 @@ impl Reader {
                 .source(entity.as_str())
                 .sender_settle_mode(SenderSettleMode::Settled)
                 .credit_mode(CreditMode::Manual)
-                .attach(&mut session)
+                .attach(&mut session.session)
                 .await?;
             receiver.set_credit(CREDIT).await.map_err(Failure::lost)?;
             Ok(Self { _session: session, receiver, credit: CREDIT })

@@ -3,6 +3,7 @@
 //! A task of its own, so that a request is never given up half-way: its answer would be taken for that of the next one.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use fe2o3_amqp::session::SessionHandle;
@@ -22,7 +23,15 @@ const AGAIN: Duration = Duration::from_secs(10);
 
 pub(super) struct Ask {
     pub(super) entity: String,
-    pub(super) answer: oneshot::Sender<Result<(), Failure>>,
+    pub(super) answer: oneshot::Sender<Result<Used, Failure>>,
+}
+
+/// A token is renewed for as long as somebody has one of these.
+pub(super) type Used = Arc<()>;
+
+struct Entity {
+    due: Timestamp,
+    used: Weak<()>,
 }
 
 pub(super) struct Keeper {
@@ -42,44 +51,66 @@ fn due(asked: Timestamp, until: Timestamp) -> Timestamp {
 
 impl Keeper {
     pub(super) async fn keep(mut self, mut asks: mpsc::Receiver<Ask>) {
-        let mut due_at: HashMap<String, Timestamp> = HashMap::new();
+        let mut entities: HashMap<String, Entity> = HashMap::new();
         // Of an identity: the same for all entities.
         let mut shared: Option<(Token, Timestamp)> = None;
         loop {
             let now = self.access.clock.now();
-            let next = due_at.values().min().copied();
+            let next = entities.values().map(|entity| entity.due).min();
             let sleep = next.map_or(Duration::from_hours(24), |at| at.since(now));
             tokio::select! {
                 biased;
                 () = self.ended.cancelled() => break,
                 ask = asks.recv() => {
                     let Some(Ask { entity, answer }) = ask else { break };
-                    let result = if due_at.get(&entity).is_some_and(|at| *at > self.access.clock.now()) {
-                        Ok(())
-                    } else {
-                        self.put(&entity, &mut shared).await.map(|at| { due_at.insert(entity, at); })
-                    };
-                    let _ = answer.send(result);
+                    let _ = answer.send(self.use_of(entity, &mut entities, &mut shared).await);
                 }
-                () = tokio::time::sleep(sleep) => {
-                    let now = self.access.clock.now();
-                    let entities: Vec<String> =
-                        due_at.iter().filter(|(_, at)| **at <= now).map(|(entity, _)| entity.clone()).collect();
-                    for entity in entities {
-                        match self.put(&entity, &mut shared).await {
-                            Ok(at) => { due_at.insert(entity, at); }
-                            Err(failure) => {
-                                tracing::warn!(reason = failure.reason, entity, "no new token for Service Bus yet");
-                                let again = AGAIN.min(self.tuning.signed_for / 10);
-                                due_at.insert(entity, self.access.clock.now().plus(again));
-                            }
-                        }
-                    }
-                }
+                () = tokio::time::sleep(sleep) => self.renew(&mut entities, &mut shared).await,
             }
         }
         // An answer that is still on its way is nobody's.
         drop(self.session);
+    }
+
+    async fn use_of(
+        &mut self,
+        name: String,
+        entities: &mut HashMap<String, Entity>,
+        shared: &mut Option<(Token, Timestamp)>,
+    ) -> Result<Used, Failure> {
+        let known = entities.get(&name).filter(|entity| entity.due > self.access.clock.now());
+        let due = match known {
+            Some(entity) => entity.due,
+            None => self.put(&name, shared).await?,
+        };
+        let entity = entities.entry(name).or_insert(Entity { due, used: Weak::new() });
+        entity.due = due;
+        let used = entity.used.upgrade().unwrap_or_default();
+        entity.used = Arc::downgrade(&used);
+        Ok(used)
+    }
+
+    /// What nobody uses any more is forgotten.
+    async fn renew(
+        &mut self,
+        entities: &mut HashMap<String, Entity>,
+        shared: &mut Option<(Token, Timestamp)>,
+    ) {
+        let now = self.access.clock.now();
+        entities.retain(|_, entity| entity.due > now || entity.used.strong_count() > 0);
+        for (name, entity) in entities.iter_mut().filter(|(_, entity)| entity.due <= now) {
+            entity.due = match self.put(name, shared).await {
+                Ok(due) => due,
+                Err(failure) => {
+                    tracing::warn!(
+                        reason = failure.reason,
+                        entity = name,
+                        "no new token for Service Bus yet"
+                    );
+                    self.access.clock.now().plus(AGAIN.min(self.tuning.signed_for / 10))
+                }
+            };
+        }
     }
 
     async fn put(

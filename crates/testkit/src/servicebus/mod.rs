@@ -62,6 +62,11 @@ impl ServiceBusPeer {
         self.order("rule", &json!({"name": name, "key": key, "claims": claims}));
     }
 
+    /// From now on it takes nothing but TLS, with this certificate.
+    pub fn encrypt(&self, issued: &crate::certificates::Issued) {
+        self.order("tls", &json!({"cert": issued.cert, "key": issued.key}));
+    }
+
     /// As when it loses its power: connections break, entities stay.
     pub fn stop(&self) {
         self.order("stop", &json!({}));
