@@ -1,5 +1,7 @@
 //! Coordinator and factory on Azure Service Bus, or what stands in for it here.
 
+use std::time::{Duration, Instant};
+
 use giga_testkit::certificates::Authority;
 use giga_testkit::servicebus::ServiceBusPeer;
 use serde_json::{Value, json};
@@ -31,6 +33,7 @@ fn a_job_is_planned_in_the_shadow_and_then_read_by_a_factory_with_a_signature_of
     let own = home.write("mac-1.txt", &signed.out).display().to_string();
 
     home.giga(&["flags", "set", "delivery", "shadow"]).ok();
+    home.giga(&["flags", "set", "heartbeat_interval_ms", "500"]).ok();
     let repos = home.path().join("repos").display().to_string();
     let mut factory = Reader::spawn(
         &home,
@@ -65,9 +68,17 @@ fn a_job_is_planned_in_the_shadow_and_then_read_by_a_factory_with_a_signature_of
     assert_eq!(shown(&home, &["factory", "show", "mac-1"])["actualDelivery"], "shadow");
 
     home.giga(&["flags", "set", "delivery", "broker"]).ok();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while shown(&home, &["factory", "show", "mac-1"])["actualDelivery"] != "broker" {
+        assert!(Instant::now() < deadline, "the factory reads no offers");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let before = offered();
     let job = submit(&home, &script("second"));
     event(&home, &job, "job.merged");
-    assert_eq!(shown(&home, &["factory", "show", "mac-1"])["actualDelivery"], "broker");
+    assert!(offered() > before, "{}", peer.state());
+    let own = peer.subscription("fleet", "mac-1");
+    assert_eq!((&own["messages"], &own["dead"]), (&json!(0), &json!(0)), "acknowledged: {own}");
     assert_eq!(peer.subscription("fleet", "mac-1")["rules"], json!({"target": {"targetFactoryId": "mac-1"}}));
 }
 
