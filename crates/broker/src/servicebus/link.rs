@@ -34,7 +34,7 @@ pub(super) async fn establish(
     closed: CancellationToken,
 ) -> Result<(watch::Receiver<Link>, JoinSet<()>), BrokerError> {
     let settings = Arc::new(settings);
-    let first = match connect(&settings, &hints, &dead, &closed).await {
+    let first = match Box::pin(connect(&settings, &hints, &dead, &closed)).await {
         Ok(connected) => Ok(connected),
         // The other side answered and refused: an error now rather than a retry.
         Err(failure) if matches!(failure.kind, Kind::Refused | Kind::Missing) => return Err(failure.into()),
@@ -70,7 +70,7 @@ async fn keep(
         let mut backoff = Backoff::new();
         let connected = loop {
             backoff.wait().await;
-            match connect(&settings, &hints, &dead, &closed).await {
+            match Box::pin(connect(&settings, &hints, &dead, &closed)).await {
                 Ok(connected) => break connected,
                 Err(failure) => {
                     if matches!(failure.kind, Kind::Refused | Kind::Missing) {

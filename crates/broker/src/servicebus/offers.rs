@@ -97,7 +97,7 @@ pub(super) async fn open(
     };
     let namespace = Arc::clone(namespace);
     tokio::spawn(async move {
-        pump.run(orders, &replaced, &namespace).await;
+        Box::pin(pump.run(orders, &replaced, &namespace)).await;
         // An error means that nobody has asked.
         let _ = finished.send(true);
     });
@@ -155,7 +155,7 @@ async fn narrow(requests: &mut Requests, factory: &FactoryId, entity: &str) {
         ),
         Err(failure) if failure.is(Kind::Missing) => {}
         Err(failure) => {
-            tracing::warn!(reason = failure.reason, entity, "the rule $Default cannot be removed")
+            tracing::warn!(reason = failure.reason, entity, "the rule $Default cannot be removed");
         }
     }
 }

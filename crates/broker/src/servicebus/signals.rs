@@ -65,12 +65,14 @@ impl HintSender {
 
     pub(super) async fn send(self: &Arc<Self>, hint: Hint) -> Result<(), Failure> {
         let (answer, answered) = oneshot::channel();
-        let mut waiting = self.waiting.lock();
-        waiting.hints.push((hint, answer));
-        if !std::mem::replace(&mut waiting.sending, true) {
+        let somebody_sends = {
+            let mut waiting = self.waiting.lock();
+            waiting.hints.push((hint, answer));
+            std::mem::replace(&mut waiting.sending, true)
+        };
+        if !somebody_sends {
             tokio::spawn(Arc::clone(self).send_waiting());
         }
-        drop(waiting);
         answered.await.map_err(|_| Failure::lost("it ended"))?
     }
 
@@ -150,7 +152,7 @@ pub(super) async fn read(
                     continue;
                 }
                 Err(failure) => {
-                    tracing::warn!(reason = failure.reason, topic, "a link to Service Bus was lost")
+                    tracing::warn!(reason = failure.reason, topic, "a link to Service Bus was lost");
                 }
             }
             reader = loop {
@@ -161,7 +163,7 @@ pub(super) async fn read(
                 match Reader::open(&namespace, &topic).await {
                     Ok(reader) => break reader,
                     Err(failure) => {
-                        tracing::warn!(reason = failure.reason, topic, "cannot read from Service Bus yet")
+                        tracing::warn!(reason = failure.reason, topic, "cannot read from Service Bus yet");
                     }
                 }
             };
