@@ -71,7 +71,6 @@ fn a_job_is_planned_in_the_shadow_and_then_read_by_a_factory_with_a_signature_of
     let deadline = Instant::now() + Duration::from_secs(60);
     while shown(&home, &["factory", "show", "mac-1"])["actualDelivery"] != "broker" {
         assert!(Instant::now() < deadline, "the factory reads no offers");
-        std::thread::sleep(Duration::from_millis(50));
     }
     let before = offered();
     let job = submit(&home, &script("second"));
