@@ -68,7 +68,7 @@ fn a_job_is_planned_in_the_shadow_and_then_read_by_a_factory_with_a_signature_of
     assert_eq!(shown(&home, &["factory", "show", "mac-1"])["actualDelivery"], "shadow");
 
     home.giga(&["flags", "set", "delivery", "broker"]).ok();
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while shown(&home, &["factory", "show", "mac-1"])["actualDelivery"] != "broker" {
         assert!(Instant::now() < deadline, "the factory reads no offers");
     }
