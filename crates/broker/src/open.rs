@@ -1,13 +1,20 @@
-//! From a broker's URL to a running broker. The only place where all three are named together.
+//! From a broker's URL to a running broker. The only place where all of them are named together.
 
 use std::sync::Arc;
 
 use giga_ports::{Broker, BrokerError};
 
 use crate::nats::NatsTuning;
-use crate::{Embedded, Nats, NatsKey, Postgres};
+use crate::{Embedded, Nats, NatsKey, Postgres, ServiceBus, ServiceBusAccess};
 
-/// `embedded:`, `postgres://…` (also `postgresql://…`), `nats://…` or `tls://…`. Whoever drops the broker ends what was
+/// Who this process is at its broker, where the URL does not say it.
+#[derive(Debug, Default)]
+pub struct Access {
+    pub nats: Option<NatsKey>,
+    pub service_bus: Option<ServiceBusAccess>,
+}
+
+/// `embedded:`, `postgres://…` (also `postgresql://…`), `nats://…`, `tls://…` or `servicebus://…`. Whoever drops the broker ends what was
 /// opened on it.
 ///
 /// A server that cannot be reached is no reason to fail: it only carries hints, and it is connected to as soon as it is
@@ -15,19 +22,27 @@ use crate::{Embedded, Nats, NatsKey, Postgres};
 ///
 /// The embedded one has no clock here; a composition root that has one uses [`Embedded::with_clock`].
 pub async fn open(url: &str) -> Result<Arc<dyn Broker>, BrokerError> {
-    open_with(url, None).await
+    open_with(url, Access::default()).await
 }
 
-/// The same with the coordinator's key at NATS, in place of credentials in the URL.
-pub async fn open_with(url: &str, key: Option<NatsKey>) -> Result<Arc<dyn Broker>, BrokerError> {
+/// The same with what the coordinator proves itself by, in place of credentials in the URL.
+pub async fn open_with(url: &str, access: Access) -> Result<Arc<dyn Broker>, BrokerError> {
     match url.split_once(':') {
         Some(("embedded", "")) => Ok(Arc::new(Embedded::new())),
         Some(("postgres" | "postgresql", _)) => Ok(Arc::new(Postgres::connect(url).await?)),
-        Some(("nats" | "tls", _)) => Ok(Arc::new(Nats::connect_with(url, key, NatsTuning::default()).await?)),
+        Some(("nats" | "tls", _)) => {
+            Ok(Arc::new(Nats::connect_with(url, access.nats, NatsTuning::default()).await?))
+        }
+        Some(("servicebus", _)) => {
+            let access = access
+                .service_bus
+                .ok_or_else(|| BrokerError::because("Service Bus needs a credential, and none was given"))?;
+            Ok(Arc::new(ServiceBus::connect(url, access).await?))
+        }
         // The URL is not repeated: what looks wrong here may still hold a password.
         _ => Err(BrokerError::because(
-            "the broker's URL is not one of `embedded:`, `postgres://USER@HOST/DATABASE` and \
-             `nats://USER:PASSWORD@HOST:PORT`",
+            "the broker's URL is not one of `embedded:`, `postgres://USER@HOST/DATABASE`, \
+             `nats://USER:PASSWORD@HOST:PORT` and `servicebus://NAMESPACE.servicebus.windows.net`",
         )),
     }
 }
@@ -46,7 +61,7 @@ mod tests {
         for url in ["", "hunter2", "redis://ana:hunter2@db", "embedded:hunter2", "postgre://ana:hunter2@db"] {
             let error = open(url).await.err().expect("nobody knows it").to_string();
             assert!(!error.contains("hunter2"), "{error}");
-            for known in ["embedded:", "postgres://", "nats://"] {
+            for known in ["embedded:", "postgres://", "nats://", "servicebus://"] {
                 assert!(error.contains(known), "{error}");
             }
         }

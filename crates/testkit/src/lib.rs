@@ -17,6 +17,7 @@ pub mod nats;
 pub mod oidc;
 pub mod postgres;
 pub mod secret_keys;
+pub mod servicebus;
 pub mod store_suite;
 mod supervisor;
 pub mod topic_suite;

@@ -1,5 +1,5 @@
-//! Programs that come from npm: servers for the tests (Azurite, Microsoft's emulator of Azure Blob storage, and an OpenID
-//! provider), put where `giga_testkit` looks for them, and on demand the coding engines of the real-engine matrix, which are
+//! Programs that come from npm: servers for the tests (Azurite, Microsoft's emulator of Azure Blob storage, an OpenID
+//! provider, and AMQP for a stand-in of Azure Service Bus), put where `giga_testkit` looks for them, and on demand the coding engines of the real-engine matrix, which are
 //! large and kept outside of the repository. Each is pinned by its folder in `tests/`. Does nothing for what is there already.
 
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::{root, run};
 
 pub(crate) fn install() -> Result<()> {
-    for name in ["azurite", "oidc-provider"] {
+    for name in ["azurite", "oidc-provider", "servicebus-peer"] {
         let words = ["ci", "--no-audit", "--no-fund", "--silent", "--omit=dev", "--ignore-scripts"];
         install_one(name, &root().join("target/tools").join(name), &[&words])?;
     }

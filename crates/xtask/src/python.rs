@@ -9,10 +9,11 @@ use anyhow::{Context, Result, bail};
 use crate::run;
 
 /// Where the requirements are, and what the folder below target/tools is called.
-const SETS: [(&str, &str); 3] = [
+const SETS: [(&str, &str); 4] = [
     ("examples/python-worker", "python-worker"),
     ("tests/deploy", "deploy"),
     ("tests/mcp-client", "mcp-client"),
+    ("tests/servicebus-peer", "servicebus-client"),
 ];
 
 pub(crate) fn install() -> Result<()> {

@@ -124,6 +124,7 @@ fn drivers_stay_where_they_belong() {
             ],
         ),
         ("async_nats", &["crates/broker", "crates/testkit"]),
+        ("fe2o3_amqp", &["crates/broker"]),
         (
             "tonic",
             &[
@@ -150,6 +151,7 @@ fn drivers_stay_where_they_belong() {
             "reqwest",
             &[
                 "crates/api",
+                "crates/broker",
                 "crates/drivers",
                 "crates/effects",
                 "crates/factory",
@@ -161,7 +163,10 @@ fn drivers_stay_where_they_belong() {
             ],
         ),
         ("object_store", &["crates/blobs"]),
-        ("std::time::SystemTime", &["crates/giga", "crates/bench", "crates/factory", "crates/store/benches"]),
+        (
+            "std::time::SystemTime",
+            &["crates/giga", "crates/bench", "crates/factory", "crates/store/benches", "crates/broker/tests"],
+        ),
     ];
     for (path, text) in
         sources().iter().filter(|(path, _)| !path.ends_with("purity.rs") && !path.contains("xtask"))

@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use self::connect::{Connector, is_passing};
 use self::listener::{Link, Listening, Receivers, listen};
 use self::publisher::Publisher;
+pub(crate) use self::wire::small_enough;
 use crate::local::{Bounds, DeadLetterBroadcast, HintBroadcast, Mailboxes};
 
 /// Offers of factories that have no consumer here are mostly another process's to deliver.
@@ -139,7 +140,7 @@ impl Broker for Postgres {
     }
 
     async fn hint(&self, hint: &Hint) -> Result<(), BrokerError> {
-        self.notify(wire::HINTS, wire::pack(wire::small_enough(hint.clone()))?).await
+        self.notify(wire::HINTS, wire::pack(small_enough(hint.clone(), wire::MOST))?).await
     }
 
     async fn hints(&self) -> Result<Box<dyn Hints>, BrokerError> {

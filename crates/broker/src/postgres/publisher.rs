@@ -120,7 +120,7 @@ impl Batch {
             self.date_expired(&connected.client).await?;
             let Connected { client, notify } = &connected;
             client.execute(notify, &[&self.channels, &self.payloads]).await.map_err(failure)?;
-            Ok(connected)
+            Ok::<_, BrokerError>(connected)
         };
         let late = |_| BrokerError::because(format!("PostgreSQL did not answer within {PATIENCE:?}"));
         *connection = Some(tokio::time::timeout(PATIENCE, attempt).await.map_err(late)??);

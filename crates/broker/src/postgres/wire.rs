@@ -12,7 +12,7 @@ pub(super) const HINTS: &str = "giga_hints";
 pub(super) const DEAD: &str = "giga_dead";
 
 /// PostgreSQL takes payloads of up to 7,999 bytes.
-const MOST: usize = 7_999;
+pub(super) const MOST: usize = 7_999;
 
 /// As few payloads as hold all the values, in their order.
 pub(super) fn pack<T: Serialize>(values: impl IntoIterator<Item = T>) -> Result<Vec<String>, BrokerError> {
@@ -47,8 +47,8 @@ pub(super) fn unpack<T: DeserializeOwned>(payload: &str) -> impl Iterator<Item =
 }
 
 /// The same hint in parts that fit. Lists are what makes a hint long, and half a list is a hint of its own.
-pub(super) fn small_enough(hint: Hint) -> Vec<Hint> {
-    let fits = serde_json::to_string(&hint).is_ok_and(|line| line.len() <= MOST);
+pub(crate) fn small_enough(hint: Hint, most: usize) -> Vec<Hint> {
+    let fits = serde_json::to_string(&hint).is_ok_and(|line| line.len() <= most);
     let halves = match hint {
         hint if fits => return vec![hint],
         Hint::Ready { mut topics } if topics.len() > 1 => {
@@ -62,7 +62,7 @@ pub(super) fn small_enough(hint: Hint) -> Vec<Hint> {
         // Nothing to split; packing refuses it.
         hint => return vec![hint],
     };
-    halves.into_iter().flat_map(small_enough).collect()
+    halves.into_iter().flat_map(|half| small_enough(half, most)).collect()
 }
 
 #[cfg(test)]
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_long_hint_is_split_and_nothing_of_it_is_lost() {
         let jobs: Vec<JobId> = (0..2_000).map(JobId::from_u128).collect();
-        let parts = small_enough(Hint::Settled { worker: "w1".parse().unwrap(), jobs: jobs.clone() });
+        let parts = small_enough(Hint::Settled { worker: "w1".parse().unwrap(), jobs: jobs.clone() }, MOST);
         assert!(parts.len() > 1 && pack(&parts).is_ok());
         let back = parts.into_iter().flat_map(|part| match part {
             Hint::Settled { jobs, .. } => jobs,

@@ -8,6 +8,9 @@ use giga_ports::Broker;
 use giga_testkit::broker_suite::{in_time, offer};
 use giga_testkit::nats::NatsServer;
 use giga_testkit::postgres::TestDatabase;
+use giga_testkit::servicebus::ServiceBusPeer;
+
+use crate::conformance_servicebus::open;
 
 const OFFERS: u128 = 500;
 
@@ -38,4 +41,7 @@ async fn from_publish_to_next() {
     let server = NatsServer::start();
     let url = server.url();
     measure(&Nats::connect(&url).await.unwrap(), &Nats::connect(&url).await.unwrap()).await;
+    // A stand-in: says what the client costs, and nothing about Azure.
+    let peer = ServiceBusPeer::start();
+    measure(&open(&peer).await, &open(&peer).await).await;
 }

@@ -4,8 +4,11 @@
 mod conformance_embedded;
 mod conformance_nats;
 mod conformance_postgres;
+mod conformance_servicebus;
 mod expired;
 mod faults_nats;
 mod faults_postgres;
+mod faults_servicebus;
+mod identity_servicebus;
 mod isolation_nats;
 mod latency;

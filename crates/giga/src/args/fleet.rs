@@ -210,12 +210,17 @@ pub(crate) struct RunArgs {
     pub(crate) base: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) work: WorkArgs,
-    /// Where to read offers from when the delivery mode is `broker`: nats://HOST or tls://HOST [env: GIGA_BROKER]
+    /// Where to read offers from when the delivery mode is `broker`: nats://HOST, tls://HOST or
+    /// servicebus://NAMESPACE.servicebus.windows.net [env: GIGA_BROKER]
     #[arg(long, value_name = "URL")]
     pub(crate) broker: Option<String>,
     /// File with this factory's key at NATS, as `giga broker nats-config` makes it [env: GIGA_NATS_KEY]
     #[arg(long, value_name = "FILE")]
     pub(crate) nats_key: Option<PathBuf>,
+    /// File with this factory's signature for Azure Service Bus, as `giga broker servicebus-token` makes it [env:
+    /// GIGA_SERVICEBUS_CONNECTION] [default: what the environment says, such as a managed identity]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) servicebus_connection: Option<PathBuf>,
     /// Exit after one job, or at once if there is none
     #[arg(long)]
     pub(crate) once: bool,

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 pub(crate) use artifact::{ArtifactCommand, GetArtifactArgs};
-pub(crate) use broker::{BrokerCommand, NatsConfigArgs};
+pub(crate) use broker::{BrokerCommand, NatsConfigArgs, ServiceBusTokenArgs};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 pub(crate) use demo::DemoArgs;
@@ -445,13 +445,17 @@ pub(crate) struct ServeArgs {
     /// sqlite:PATH, postgres://USER@HOST/DB or memory: [env: GIGA_STORE] [default: DIR/giga.db]
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
-    /// embedded:, postgres://USER@HOST/DB or nats://HOST [env: GIGA_BROKER] [default: the store, where it is
-    /// PostgreSQL, else embedded:]
+    /// embedded:, postgres://USER@HOST/DB, nats://HOST or servicebus://NAMESPACE.servicebus.windows.net [env: GIGA_BROKER]
+    /// [default: the store, where it is PostgreSQL, else embedded:]
     #[arg(long, value_name = "URL")]
     pub(crate) broker: Option<String>,
     /// File with the coordinator's key at NATS, as `giga broker nats-config` makes it [env: GIGA_NATS_KEY]
     #[arg(long, value_name = "FILE")]
     pub(crate) nats_key: Option<PathBuf>,
+    /// File with a connection string of Azure Service Bus [env: GIGA_SERVICEBUS_CONNECTION] [default: what the environment says:
+    /// AZURE_SERVICEBUS_CONNECTION_STRING, a federated token, else a managed identity]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) servicebus_connection: Option<PathBuf>,
     /// Where to store artifacts and logs: a folder, s3://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX or gs://BUCKET/PREFIX
     /// [env: GIGA_ARTIFACTS] [default: DIR]
     #[arg(long, value_name = "PLACE")]

@@ -1,4 +1,5 @@
-//! `giga broker nats-config`: keys for the coordinators and each factory, and the server's accounts for them.
+//! `giga broker nats-config`: keys for the coordinators and each factory, and the server's accounts for them. And
+//! `giga broker servicebus-token`: a signature for one factory's subscription.
 
 use std::fs::DirBuilder;
 use std::io::{ErrorKind, Write};
@@ -11,14 +12,38 @@ use giga_ports::Randomness;
 
 use super::Done;
 use super::context::Context;
-use crate::args::{BrokerCommand, NatsConfigArgs};
+use crate::args::{BrokerCommand, NatsConfigArgs, ServiceBusTokenArgs};
+use crate::config::{Setting, Settings, duration, mask_url};
 use crate::exit::CliError;
 use crate::output::{announce, say};
 use crate::system::SystemRandomness;
 
 pub(crate) async fn run(command: BrokerCommand, context: &Context) -> Done {
-    let BrokerCommand::NatsConfig(args) = command;
-    nats_config(args, context).await
+    match command {
+        BrokerCommand::NatsConfig(args) => nats_config(args, context).await,
+        BrokerCommand::ServiceBusToken(args) => service_bus_token(&args, context),
+    }
+}
+
+fn service_bus_token(args: &ServiceBusTokenArgs, context: &Context) -> Done {
+    let settings = &context.settings;
+    let Setting { value: broker, origin } = settings.broker();
+    if !Settings::is_service_bus(&broker) {
+        return Err(CliError::Config(format!(
+            "{origin}: `{}` is not on Azure Service Bus; use --broker servicebus://NAMESPACE.servicebus.windows.net",
+            mask_url(&broker)
+        )));
+    }
+    let factory: FactoryId =
+        args.factory.parse().map_err(|error| CliError::failed(format!("`{}`: {error}", args.factory)))?;
+    let lifetime =
+        duration(&args.expires).map_err(|error| CliError::Config(format!("--expires: {error}")))?;
+    let access = settings.service_bus()?;
+    let until = access.clock.now().plus(lifetime);
+    let signed = access.credential.sign_for(&broker, &factory, until);
+    announce(&signed.map_err(|error| CliError::failed(error.reason))?)?;
+    say(&format!("{factory} can read its offers with it until {until}"));
+    Ok(())
 }
 
 async fn nats_config(args: NatsConfigArgs, context: &Context) -> Done {

@@ -55,6 +55,7 @@ pub(crate) fn show(context: &Context) -> Done {
         (Key::Store.name(), plain(settings.store())),
         (Key::Broker.name(), plain(settings.broker())),
         (Key::NatsKeyFile.name(), or_none(Key::NatsKeyFile)),
+        (Key::ServiceBusConnectionFile.name(), or_none(Key::ServiceBusConnectionFile)),
         (Key::Artifacts.name(), plain(settings.artifacts())),
         (Key::SecretsKeyFile.name(), or_none(Key::SecretsKeyFile)),
         (Key::Log.name(), plain(settings.log("warn"))),

@@ -87,12 +87,13 @@ impl Settings {
     /// brokers count as none here, unless somebody asked this factory for them.
     pub(crate) fn factory_broker(&self) -> Result<Option<Setting<String>>, CliError> {
         let Some(set) = self.get(Key::Broker) else { return Ok(None) };
-        if Self::is_nats(&set.value) {
+        if Self::is_nats(&set.value) || Self::is_service_bus(&set.value) {
             return Ok(Some(set));
         }
         match set {
             Setting { origin: origin @ Origin::Flag(_), value } => Err(CliError::Config(format!(
-                "{origin}: `{}` is not a broker that a factory can read from; use nats://HOST or tls://HOST",
+                "{origin}: `{}` is not a broker that a factory can read from; use nats://HOST, tls://HOST or \
+                 servicebus://HOST",
                 mask_url(&value)
             ))),
             _ => Ok(None),

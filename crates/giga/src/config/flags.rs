@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use super::Key;
 use super::sign_in::BETWEEN_GRANTS;
 use crate::args::{
-    Cli, Command, EdgeArgs, FactoryCommand, OutsideArgs, SandboxArgs, SandboxCommand, SignInArgs, TlsArgs,
-    WorkArgs,
+    BrokerCommand, Cli, Command, EdgeArgs, FactoryCommand, OutsideArgs, SandboxArgs, SandboxCommand,
+    SignInArgs, TlsArgs, WorkArgs,
 };
 
 type Given = Vec<(Key, Option<String>)>;
@@ -47,12 +47,18 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
             given.push((Key::SecretsKeyFile, path(args.secrets_key.as_ref())));
             given.push((Key::Broker, args.broker.clone()));
             given.push((Key::NatsKeyFile, path(args.nats_key.as_ref())));
+            given.push((Key::ServiceBusConnectionFile, path(args.servicebus_connection.as_ref())));
+        }
+        Command::Broker(BrokerCommand::ServiceBusToken(args)) => {
+            given.push((Key::Broker, args.broker.clone()));
+            given.push((Key::ServiceBusConnectionFile, path(args.servicebus_connection.as_ref())));
         }
         Command::Factory(FactoryCommand::Run(args)) => {
             given.push((Key::Factory, args.id.clone()));
             given.push((Key::Base, path(args.base.as_ref())));
             given.push((Key::Broker, args.broker.clone()));
             given.push((Key::NatsKeyFile, path(args.nats_key.as_ref())));
+            given.push((Key::ServiceBusConnectionFile, path(args.servicebus_connection.as_ref())));
             given.extend(work(&args.work));
         }
         Command::Sandbox(SandboxCommand::Try(args)) => given.extend(sandbox(&args.sandbox)),

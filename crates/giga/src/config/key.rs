@@ -29,6 +29,7 @@ pub(crate) enum Key {
     Store,
     Broker,
     NatsKeyFile,
+    ServiceBusConnectionFile,
     Artifacts,
     SecretsKeyFile,
     Log,
@@ -107,7 +108,7 @@ impl ForgeKey {
 }
 
 impl Key {
-    const PLAIN: [Self; 54] = [
+    const PLAIN: [Self; 55] = [
         Self::Url,
         Self::TokenFile,
         Self::AllowPlainHttp,
@@ -133,6 +134,7 @@ impl Key {
         Self::Store,
         Self::Broker,
         Self::NatsKeyFile,
+        Self::ServiceBusConnectionFile,
         Self::Artifacts,
         Self::SecretsKeyFile,
         Self::Log,
@@ -228,6 +230,9 @@ impl Key {
             Self::Store => ("store", "--store", "GIGA_STORE"),
             Self::Broker => ("broker", "--broker", "GIGA_BROKER"),
             Self::NatsKeyFile => ("nats-key", "--nats-key", "GIGA_NATS_KEY"),
+            Self::ServiceBusConnectionFile => {
+                ("servicebus-connection", "--servicebus-connection", "GIGA_SERVICEBUS_CONNECTION")
+            }
             Self::Artifacts => ("artifacts", "--artifacts", "GIGA_ARTIFACTS"),
             Self::SecretsKeyFile => ("secrets-key", "--secrets-key", "GIGA_SECRETS_KEY"),
             Self::Log => ("log", "--log", "GIGA_LOG"),
@@ -307,7 +312,7 @@ impl Key {
     /// A relative path in giga.toml is relative to that file.
     pub(crate) const fn is_path(self) -> bool {
         matches!(self, Self::TokenFile | Self::CaCert | Self::TlsCert | Self::TlsKeyFile | Self::NatsKeyFile)
-            || matches!(self, Self::Data | Self::Base | Self::Repos)
+            || matches!(self, Self::Data | Self::Base | Self::Repos | Self::ServiceBusConnectionFile)
             || matches!(self, Self::OidcClientSecretFile | Self::SecretsKeyFile)
             || matches!(self, Self::Tracker(_, TrackerKey::TokenFile))
             || matches!(self, Self::Forge(_, ForgeKey::TokenFile | ForgeKey::SecretFile))

@@ -18,6 +18,7 @@ mod transport;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub(crate) use duration::duration;
 pub(crate) use flags::flags;
@@ -28,6 +29,7 @@ pub(crate) use signed_in::SignedIn;
 pub(crate) use transport::Tls;
 
 use crate::exit::CliError;
+use crate::system::{SystemClock, SystemRandomness};
 use file::ConfigFile;
 
 /// Where a value comes from.
@@ -222,6 +224,49 @@ impl Settings {
         let path = self.surroundings.working_folder.join(value);
         let key = giga_broker::NatsKey::read(&path);
         key.map(Some).map_err(|error| CliError::Config(format!("{origin}: {}", error.reason)))
+    }
+
+    pub(crate) fn is_service_bus(broker: &str) -> bool {
+        broker.starts_with("servicebus://")
+    }
+
+    /// What this process proves itself by at its broker, where the broker's URL does not say it.
+    pub(crate) fn broker_access(&self, broker: &str) -> Result<giga_broker::Access, CliError> {
+        let nats = if Self::is_nats(broker) { self.nats_key()? } else { None };
+        let service_bus = if Self::is_service_bus(broker) { Some(self.service_bus()?) } else { None };
+        Ok(giga_broker::Access { nats, service_bus })
+    }
+
+    /// A file with a connection string, else what the environment says, as the tools of Azure would find it.
+    pub(crate) fn service_bus(&self) -> Result<giga_broker::ServiceBusAccess, CliError> {
+        use giga_broker::ServiceBusCredential;
+        let credential = match self.get(Key::ServiceBusConnectionFile) {
+            Some(Setting { value, origin }) => {
+                let read = ServiceBusCredential::read(&self.surroundings.working_folder.join(value));
+                read.map_err(|error| CliError::Config(format!("{origin}: {}", error.reason)))?
+            }
+            None => ServiceBusCredential::from_variables(&self.azure_variables())
+                .map_err(|error| CliError::Config(error.reason))?,
+        };
+        // Tokens go by the clock of the world outside.
+        let (clock, random) = (Arc::new(SystemClock), Arc::new(SystemRandomness));
+        Ok(giga_broker::ServiceBusAccess { credential, clock, random })
+    }
+
+    /// What the tools of Azure would read to know who they are.
+    fn azure_variables(&self) -> Vec<(String, String)> {
+        const NAMES: [&str; 8] = [
+            "AZURE_SERVICEBUS_CONNECTION_STRING",
+            "AZURE_FEDERATED_TOKEN_FILE",
+            "AZURE_TENANT_ID",
+            "AZURE_CLIENT_ID",
+            "AZURE_AUTHORITY_HOST",
+            "AZURE_POD_IDENTITY_AUTHORITY_HOST",
+            "IDENTITY_ENDPOINT",
+            "IDENTITY_HEADER",
+        ];
+        let set = |name: &str| Some((name.to_owned(), self.surroundings.variable(name)?));
+        NAMES.into_iter().filter_map(set).collect()
     }
 
     /// Where artifacts and logs go: the data folder by default.

@@ -220,12 +220,31 @@ fn settings_of_a_factory_come_from_everywhere() {
 }
 
 #[test]
+fn who_we_are_at_service_bus_comes_from_a_file_or_from_the_environment() {
+    const TEXT: &str = "Endpoint=sb://ns/;SharedAccessKeyName=root;SharedAccessKey=hunter2";
+    let describe = |world: &World, flags: &[(Key, &str)]| {
+        world.load(flags).unwrap().service_bus().map(|access| access.credential.describe())
+    };
+    assert_eq!(describe(&World::new(), &[]).unwrap(), "managed identity");
+    let world = World::new().set("AZURE_SERVICEBUS_CONNECTION_STRING", TEXT);
+    assert_eq!(describe(&world, &[]).unwrap(), "shared access key root");
+    let missing = [(Key::ServiceBusConnectionFile, "/nowhere/connection")];
+    let error = describe(&world, &missing).unwrap_err().to_string();
+    assert!(error.contains("--servicebus-connection") && error.contains("/nowhere/connection"), "{error}");
+    let broken = World::new().set("AZURE_SERVICEBUS_CONNECTION_STRING", "SharedAccessKey=hunter2");
+    let error = describe(&broken, &[]).unwrap_err().to_string();
+    assert!(error.contains("AZURE_SERVICEBUS_CONNECTION_STRING") && !error.contains("hunter2"), "{error}");
+}
+
+#[test]
 fn a_factory_reads_only_a_broker_that_it_can_reach_by_itself() {
     let broker = |world: &World, flags: &[(Key, &str)]| world.load(flags).unwrap().factory_broker();
     let world = World::new();
     assert_eq!(broker(&world, &[]).unwrap(), None);
     let flag = [(Key::Broker, "nats://host:4222")];
     assert_eq!(broker(&world, &flag).unwrap().unwrap().value, "nats://host:4222");
+    let azure = [(Key::Broker, "servicebus://contoso.servicebus.windows.net")];
+    assert!(broker(&world, &azure).unwrap().is_some());
     let wrong = broker(&world, &[(Key::Broker, "postgres://ana:hunter2@db/giga")]).unwrap_err().to_string();
     assert!(wrong.contains("--broker") && wrong.contains("nats://") && !wrong.contains("hunter2"), "{wrong}");
     let of_coordinator = world.set("GIGA_BROKER", "postgres://db/giga");

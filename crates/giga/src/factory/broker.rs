@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use giga_broker::NatsKey;
+use giga_broker::Access;
 use giga_domain::FactoryId;
 use giga_factory::agent::BrokerConnector;
 use giga_ports::BrokerError;
@@ -13,28 +13,34 @@ use crate::config::mask_url;
 
 struct ByUrl {
     url: String,
-    key: Option<NatsKey>,
+    access: Access,
 }
 
-pub(super) fn connector(url: String, key: Option<NatsKey>) -> Arc<dyn BrokerConnector> {
-    Arc::new(ByUrl { url, key })
+pub(super) fn connector(url: String, access: Access) -> Arc<dyn BrokerConnector> {
+    Arc::new(ByUrl { url, access })
 }
 
 impl fmt::Debug for ByUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ByUrl").field("url", &mask_url(&self.url)).field("key", &self.key).finish()
+        f.debug_struct("ByUrl").field("url", &mask_url(&self.url)).field("access", &self.access).finish()
     }
 }
 
 #[async_trait::async_trait]
 impl BrokerConnector for ByUrl {
     async fn read_offers(&self, factory: &FactoryId) -> Result<Box<dyn Offers>, BrokerError> {
-        giga_broker::read_offers(&self.url, self.key.as_ref(), factory).await
+        match &self.access.service_bus {
+            Some(access) => giga_broker::read_service_bus_offers(&self.url, access.clone(), factory).await,
+            None => giga_broker::read_offers(&self.url, self.access.nats.as_ref(), factory).await,
+        }
     }
 
-    /// The seed of the key, the password, or a token in its place.
+    /// The seed of the key, the password, a token in its place, or a signature.
     fn secret(&self) -> Option<String> {
-        if let Some(key) = &self.key {
+        if let Some(access) = &self.access.service_bus {
+            return access.credential.secret().map(str::to_owned);
+        }
+        if let Some(key) = &self.access.nats {
             return Some(key.seed().to_owned());
         }
         let (user, _) = self.url.split_once("://")?.1.rsplit_once('@')?;
@@ -45,11 +51,16 @@ impl BrokerConnector for ByUrl {
 
 #[cfg(test)]
 mod tests {
+    use giga_broker::NatsKey;
+
     use super::*;
 
     #[test]
     fn the_secret_is_known_and_not_shown() {
-        let by = |url: &str, key: Option<NatsKey>| ByUrl { url: url.to_owned(), key };
+        let by = |url: &str, nats: Option<NatsKey>| {
+            let access = Access { nats, ..Access::default() };
+            ByUrl { url: url.to_owned(), access }
+        };
         let secret = |url: &str| by(url, None).secret();
         assert_eq!(secret("nats://ana:hunter2@host:4222").as_deref(), Some("hunter2"));
         assert_eq!(secret("tls://s3cr3t@host").as_deref(), Some("s3cr3t"));

@@ -140,7 +140,10 @@ pub(crate) fn agent_config(settings: &Settings) -> Result<AgentConfig, CliError>
         git,
         job_tools: Some(job_tools()?),
         broker: match settings.factory_broker()? {
-            Some(broker) => Some(broker::connector(broker.value, settings.nats_key()?)),
+            Some(broker) => {
+                let access = settings.broker_access(&broker.value)?;
+                Some(broker::connector(broker.value, access))
+            }
             None => None,
         },
         take_over: false,

@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use giga_blobs::Places;
-use giga_broker::{Embedded, NatsKey};
+use giga_broker::{Access, Embedded};
 use giga_coordinator::{Coordinator, Options, Ports};
 use giga_domain::FeedPos;
 use giga_ports::store::{ShareKey, StoreReads};
@@ -92,10 +92,10 @@ async fn start_and_serve(
     };
     let place = settings.artifacts_in(folder.path());
     let keys = secret_keys::secret_keys(settings, store, folder.path());
-    let nats_key = if Settings::is_nats(broker) { settings.nats_key()? } else { None };
+    let access = settings.broker_access(broker)?;
     let drivers = pools::drivers(settings, folder.path())?;
     let coordinator = tokio::select! {
-        started = start(store, broker, nats_key, &place, settings.outside()?, keys, drivers.clone()) => started?,
+        started = start(store, broker, access, &place, settings.outside()?, keys, drivers.clone()) => started?,
         () = shutdown.cancelled() => return Ok(()),
     };
     let token = folder.keep_admin_token(&coordinator).await?;
@@ -274,7 +274,7 @@ async fn places(place: &str) -> Result<Places, CliError> {
 pub(crate) async fn start(
     store: &str,
     broker: &str,
-    nats_key: Option<NatsKey>,
+    access: Access,
     place: &str,
     outside: giga_effects::Config,
     secret_keys: Arc<dyn SecretKeys>,
@@ -284,11 +284,11 @@ pub(crate) async fn start(
     let broker = if broker == Settings::EMBEDDED_BROKER {
         Arc::new(Embedded::with_clock(clock.clone()))
     } else {
-        giga_broker::open_with(broker, nats_key).await.map_err(|error| {
+        giga_broker::open_with(broker, access).await.map_err(|error| {
             let message = format!("cannot use the broker {}: {error}", mask_url(broker));
             CliError::failed_but(
                 message,
-                "--broker takes embedded:, postgres://USER@HOST/DB or nats://HOST; a broker that is only unreachable is retried",
+                "--broker takes embedded:, postgres://USER@HOST/DB, nats://HOST or servicebus://HOST; a broker that is only unreachable is retried",
             )
         })?
     };

@@ -33,6 +33,7 @@ mod profile;
 mod python;
 mod sandbox;
 mod secrets;
+mod servicebus;
 mod shipping;
 mod sign_in;
 mod start_stop;

@@ -284,7 +284,10 @@ async fn factories_with_users_of_their_own_do_their_jobs() {
     let settings = folder.path().join("nats.conf");
     std::fs::write(&settings, giga_broker::server_accounts(&key(1).public(), &fleet)).unwrap();
     let nats = NatsServer::start_with(&["-c", settings.to_str().unwrap()]);
-    let broker = giga_broker::open_with(&nats.url(), Some(key(1))).await.unwrap();
+    let broker =
+        giga_broker::open_with(&nats.url(), giga_broker::Access { nats: Some(key(1)), ..Default::default() })
+            .await
+            .unwrap();
     let world = prepared(World::start_on(broker).await, Delivery::Broker).await;
     let mut factories = Vec::new();
     for (name, byte) in [("a", 2), ("b", 3)] {

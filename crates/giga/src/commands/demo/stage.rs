@@ -48,8 +48,10 @@ impl DemoStage {
         let outside = giga_effects::Config::default();
         let (broker, place) = (crate::config::Settings::EMBEDDED_BROKER, data.display().to_string());
         let keys = crate::serve::secret_keys_in(&data);
+        let access = giga_broker::Access::default();
+        let drivers = PoolDrivers::default();
         let coordinator =
-            crate::serve::start(&store, broker, None, &place, outside, keys, PoolDrivers::default()).await?;
+            crate::serve::start(&store, broker, access, &place, outside, keys, drivers).await?;
         let started = async {
             coordinator.set_flag("lease_ms", json!(LEASE_MS), Actor::system("demo")).await?;
             coordinator.new_admin().await
