@@ -29,6 +29,7 @@ mod manifests;
 mod mask;
 mod mcp;
 mod nats;
+mod nodes;
 mod profile;
 mod python;
 mod sandbox;

@@ -20,6 +20,7 @@ use super::factory::FactoryProcess;
 use super::origin::Origin;
 use crate::exit::CliError;
 use crate::output::say;
+use crate::serve::Wanted;
 
 /// Long enough to be renewed on a busy machine, short enough to watch a factory be missed.
 const LEASE_MS: u64 = 3_000;
@@ -47,7 +48,9 @@ impl DemoStage {
         let outside = giga_effects::Config::default();
         let (broker, place) = (crate::config::Settings::EMBEDDED_BROKER, data.display().to_string());
         let keys = crate::serve::secret_keys_in(&data);
-        let coordinator = crate::serve::start(&store, broker, None, &place, outside, keys).await?;
+        let wanted =
+            Wanted { store: &store, broker, nats_key: None, place: &place, adopt_artifacts: false };
+        let (coordinator, _) = crate::serve::start(wanted, outside, keys).await?;
         let started = async {
             coordinator.set_flag("lease_ms", json!(LEASE_MS), Actor::system("demo")).await?;
             coordinator.new_admin().await
