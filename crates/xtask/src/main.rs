@@ -8,6 +8,7 @@ mod giga;
 mod node_tools;
 mod python;
 mod setup;
+mod upgrade;
 mod web;
 
 use std::path::{Path, PathBuf};
@@ -35,6 +36,7 @@ cargo xtask <chore>
   engines      install the real coding engines (pinned in tests/engines, about 1.5 GB, in the user's cache folder) and
                print the folder of their programs; `engines matrix` runs them against a scripted model
                (`--engine E`, `--behaviour B`, `--keep`, `--record` for the tests' samples, `--write` for docs/engines.md)
+  upgrade      build the last release (tests/upgrade/last-release) and replace it by this one while jobs run
   sim          long simulations; `--seeds N`, `--seed S` to replay one
 ";
 
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Some("deny") => deny::check(),
         Some("engines") => engines::run_engines(&words[1..]),
         Some("bench") => bench::bench(&words[1..]),
+        Some("upgrade") => upgrade::check(&words[1..]),
         Some("sim") => {
             run(cargo().args(["run", "--release", "--locked", "-p", "giga-sim", "--"]).args(&words[1..]))
         }

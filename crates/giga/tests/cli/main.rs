@@ -3,6 +3,7 @@
 
 mod acme;
 mod artifacts;
+mod balance;
 mod bench;
 mod browser;
 mod budget;
