@@ -49,7 +49,9 @@ async fn read(bucket: &Bucket) -> Result<Option<PlaceId>, BlobError> {
     match const_hex::decode_to_array(text) {
         Ok(id) => Ok(Some(PlaceId(id))),
         Err(_) => {
-            let reason = format!("`{NAME}` should hold 64 hexadecimal digits; remove it if nothing else of this place is damaged");
+            let reason = format!(
+                "`{NAME}` should hold 64 hexadecimal digits; remove it if nothing else of this place is damaged"
+            );
             Err(BlobError::Unavailable { reason, source: None })
         }
     }

@@ -102,7 +102,8 @@ fn folder(path: &Path) -> Result<Places, OpenError> {
     };
     let artifacts = ObjectArtifacts::folder(&path.join("artifacts")).map_err(unusable)?;
     let logs = FolderLogs::new(PathBuf::from(path).join("logs"));
-    let root = LocalFileSystem::new_with_prefix(path).map_err(|error| unusable(BlobError::unavailable(error)))?;
+    let root =
+        LocalFileSystem::new_with_prefix(path).map_err(|error| unusable(BlobError::unavailable(error)))?;
     Ok(Places { artifacts: Arc::new(artifacts), logs: Arc::new(logs), root: Bucket::folder(root) })
 }
 

@@ -178,7 +178,9 @@ impl RunLog {
 enum Shipped {
     All,
     /// Not now. Nobody may have answered, or somebody who said so.
-    Later { answered: bool },
+    Later {
+        answered: bool,
+    },
     /// Never: this run may not write any more, or its log is as long as one can be.
     NoMore,
 }

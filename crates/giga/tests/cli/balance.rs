@@ -39,7 +39,9 @@ impl Alternating {
         let app = axum::Router::new().fallback(pass_on).with_state(state.clone());
         let end = CancellationToken::new();
         let ended = end.clone();
-        tokio::spawn(async move { ended.run_until_cancelled(async { axum::serve(listener, app).await }).await });
+        tokio::spawn(
+            async move { ended.run_until_cancelled(async { axum::serve(listener, app).await }).await },
+        );
         Self { url, state, _ends: end.drop_guard() }
     }
 

@@ -43,7 +43,8 @@ enum Version {
 fn giga(version: Version, home: &Path) -> Command {
     let program = match version {
         Version::LastRelease => PathBuf::from(
-            std::env::var_os("GIGA_LAST_RELEASE").expect("run this with `cargo xtask upgrade`, which builds the last release"),
+            std::env::var_os("GIGA_LAST_RELEASE")
+                .expect("run this with `cargo xtask upgrade`, which builds the last release"),
         ),
         Version::ThisOne => PathBuf::from(env!("CARGO_BIN_EXE_giga")),
     };
@@ -155,7 +156,8 @@ impl Fleet {
         );
         let key = Idempotency::Key(name.to_owned());
         let job = self.nodes[node].client().submit(manifest.into_bytes(), &key).await.unwrap();
-        self.jobs.push(job.json["id"].as_str().or_else(|| job.json["job"]["id"].as_str()).unwrap().to_owned());
+        self.jobs
+            .push(job.json["id"].as_str().or_else(|| job.json["job"]["id"].as_str()).unwrap().to_owned());
     }
 
     fn count(&self, what: &str) -> usize {
@@ -168,7 +170,8 @@ impl Fleet {
         while !is().await {
             if start.elapsed() > PATIENCE {
                 for node in &self.nodes {
-                    let log = std::fs::read_to_string(node.home.path().join("server.log")).unwrap_or_default();
+                    let log =
+                        std::fs::read_to_string(node.home.path().join("server.log")).unwrap_or_default();
                     println!("{}", log.lines().rev().take(40).collect::<Vec<_>>().join("\n"));
                 }
                 panic!("waited too long: {what}");

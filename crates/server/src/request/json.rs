@@ -121,7 +121,10 @@ mod tests {
     #[test]
     fn an_unknown_field_is_named_with_what_was_meant() {
         let text = refused::<SetProductRequest>(r#"{"repso":["a"]}"#);
-        assert!(text.starts_with("repso: unknown field; did you mean `repos`? The fields are share, "), "{text}");
+        assert!(
+            text.starts_with("repso: unknown field; did you mean `repos`? The fields are share, "),
+            "{text}"
+        );
         let text = refused::<SetProductRequest>(r#"{"policy":{"bogus":1}}"#);
         assert!(text.starts_with("policy.bogus: unknown field; the fields are quorum, autoShip, "), "{text}");
     }

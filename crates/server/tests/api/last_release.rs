@@ -60,7 +60,8 @@ async fn a_factory_of_the_last_release_is_answered_as_before() {
     for call in &record {
         if let Some(name) = call["submit"].as_str() {
             let manifest = call["manifest"].as_str().unwrap();
-            let submitted = world.post("/api/fleet/jobs").token(&world.admin).markdown(manifest).gives(201).await;
+            let submitted =
+                world.post("/api/fleet/jobs").token(&world.admin).markdown(manifest).gives(201).await;
             ids.insert(format!("{{{name}}}"), submitted.json()["job"]["id"].as_str().unwrap().to_owned());
             continue;
         }
@@ -83,7 +84,19 @@ async fn a_factory_of_the_last_release_is_answered_as_before() {
         }
         kinds.insert(path.split('?').next().unwrap().rsplit('/').next().unwrap().to_owned());
     }
-    for kind in ["heartbeat", "queue-state", "claim", "logs", "renew", "artifacts", "report", "fail", "push", "settle", "release"] {
+    for kind in [
+        "heartbeat",
+        "queue-state",
+        "claim",
+        "logs",
+        "renew",
+        "artifacts",
+        "report",
+        "fail",
+        "push",
+        "settle",
+        "release",
+    ] {
         assert!(kinds.contains(kind), "{kind} is not in the record: {kinds:?}");
     }
 }

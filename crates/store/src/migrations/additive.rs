@@ -21,7 +21,9 @@ fn hurts(statement: &str) -> Option<&'static str> {
         "DELETE" | "TRUNCATE" => Some("it removes rows that may be in use"),
         "ALTER" if has(" DROP ") || has(" RENAME ") => Some("it drops or renames what may be in use"),
         "ALTER" if has(" TYPE ") => Some("it changes what is read and written"),
-        "ALTER" if has(" ADD CONSTRAINT ") || has(" ADD CHECK") => Some("what is written without it would be refused"),
+        "ALTER" if has(" ADD CONSTRAINT ") || has(" ADD CHECK") => {
+            Some("what is written without it would be refused")
+        }
         "ALTER" if has(" NOT NULL ") && !has(" DEFAULT ") => Some("rows are written without it"),
         "ALTER" if has(" ADD COLUMN ") => None,
         "CREATE" if has(" UNIQUE INDEX ") => Some("what is written without it would be refused"),
@@ -44,7 +46,9 @@ fn check(migration: &Migration) -> Result<(), String> {
         let version = since.split_whitespace().next().unwrap_or_default().trim_end_matches('.');
         return match version.parse::<i64>() {
             Ok(version) if version <= LAST_RELEASE => Ok(()),
-            Ok(version) => Err(format!("the last release knows version {LAST_RELEASE}, and uses what goes since {version} only")),
+            Ok(version) => Err(format!(
+                "the last release knows version {LAST_RELEASE}, and uses what goes since {version} only"
+            )),
             Err(_) => Err(format!("`{CONTRACT}` is followed by a version")),
         };
     }

@@ -96,7 +96,8 @@ pub(crate) fn pending<'m>(
     applied: &[Applied],
 ) -> Result<&'m [Migration], StoreError> {
     let newest = known.last().map_or(0, |migration| migration.version);
-    let needed = applied.iter().filter(|applied| applied.version > newest).map(|applied| applied.readable_from);
+    let needed =
+        applied.iter().filter(|applied| applied.version > newest).map(|applied| applied.readable_from);
     if let (Some(needed), Some(last)) = (needed.max(), applied.last())
         && needed > newest
     {
@@ -158,7 +159,11 @@ mod tests {
         assert!(pending(SQLITE, &there).unwrap().is_empty(), "it only adds");
         there.push(later(newest + 2, newest + 1));
         let text = pending(SQLITE, &there).unwrap_err().to_string();
-        let needed = format!("at version {}, which takes a giga that knows at least version {}", newest + 2, newest + 1);
+        let needed = format!(
+            "at version {}, which takes a giga that knows at least version {}",
+            newest + 2,
+            newest + 1
+        );
         assert!(text.contains(&needed) && text.contains("newer giga"), "{text}");
         there.push(later(newest + 3, newest - 1));
         assert!(pending(SQLITE, &there).is_err(), "what one needs, all that come after it need");

@@ -47,14 +47,16 @@ pub(crate) async fn migrate(client: &mut Client) -> Result<(), StoreError> {
         )
         .await
         .map_err(failure)?;
-    for (table, more) in [("schema_migrations", ""), ("schema_additions", "readable_from BIGINT NOT NULL, ")] {
+    for (table, more) in [("schema_migrations", ""), ("schema_additions", "readable_from BIGINT NOT NULL, ")]
+    {
         // Looked for first: a role that may not create tables can still use those that are there.
         let row =
             transaction.query_one("SELECT to_regclass($1) IS NOT NULL", &[&table]).await.map_err(failure)?;
         if !row.try_get::<_, bool>(0).map_err(failure)? {
             let columns = "version BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL";
-            let create =
-                format!("CREATE TABLE {table} ({columns}, {more}applied_at TIMESTAMPTZ NOT NULL DEFAULT now())");
+            let create = format!(
+                "CREATE TABLE {table} ({columns}, {more}applied_at TIMESTAMPTZ NOT NULL DEFAULT now())"
+            );
             transaction.batch_execute(&create).await.map_err(failure)?;
         }
     }
@@ -75,8 +77,7 @@ pub(crate) async fn migrate(client: &mut Client) -> Result<(), StoreError> {
             let insert = "INSERT INTO schema_migrations (version, name, checksum) VALUES ($1, $2, $3)";
             transaction.execute(insert, &[version, name, &checksum]).await
         } else {
-            let insert =
-                "INSERT INTO schema_additions (version, name, checksum, readable_from) VALUES ($1, $2, $3, $4)";
+            let insert = "INSERT INTO schema_additions (version, name, checksum, readable_from) VALUES ($1, $2, $3, $4)";
             transaction.execute(insert, &[version, name, &checksum, &readable_from]).await
         };
         written.map_err(failure)?;

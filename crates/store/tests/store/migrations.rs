@@ -8,8 +8,8 @@ use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::job::ShipMode;
 use giga_domain::token::{Permission, TokenRecord, TokenSecret};
 use giga_domain::{
-    Actor, Ask, CapabilitySet, FactoryId, Holder, HolderAction, JobId, JobKind, MergeAction, MergeOutcome,
-    RunReport, Stage,
+    Actor, Ask, CapabilitySet, EventKind, FactoryId, FeedPos, Holder, HolderAction, JobId, JobKind,
+    MergeAction, MergeOutcome, RunReport, Stage,
 };
 use giga_ports::store::{
     Advertise, Claim, Claimed, Enroll, ExpireLeases, Hold, HoldMerge, HoldMerges, Lost, NewJob, Reconsider,
@@ -150,6 +150,29 @@ async fn a_newer_schema_that_only_adds_is_used(place: Place) {
     assert!(error.to_string().contains("at least version 9998"), "{error}");
     place.run("DELETE FROM schema_additions WHERE version = 9999").await;
     assert!(place.open().await.unwrap().read().job(new_job(2).id).await.unwrap().is_some());
+}
+
+/// A coordinator of the next release writes events that this one has no word for; the feed goes on all the same.
+async fn an_event_of_a_newer_version_stops_nobody(place: Place) {
+    let store = place.open().await.unwrap();
+    submit(&*store, 1).await;
+    place.run("UPDATE events SET kind = 'job.teleported' WHERE pos = 1").await;
+    submit(&*store, 2).await;
+    let feed = store.read().feed(FeedPos(0), 10).await.unwrap();
+    let kinds: Vec<EventKind> = feed.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [EventKind::Unknown, EventKind::Submitted]);
+    assert_ne!(feed[0].cause, "", "what people read is kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_reads_events_of_a_newer_version() {
+    let folder = tempfile::tempdir().unwrap();
+    an_event_of_a_newer_version_stops_nobody(sqlite(&folder)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_reads_events_of_a_newer_version() {
+    an_event_of_a_newer_version_stops_nobody(postgres().await).await;
 }
 
 /// What the sixth migration has made, taken back: a column per stage again.
@@ -524,7 +547,11 @@ async fn a_job_of_before_can_ask(place: Place) {
     submit(&*store, 1).await;
     let mac = factory(&*store).await;
     drop(store);
-    place.run(&format!("{BEFORE_TALK} DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version >= 11")).await;
+    place
+        .run(&format!(
+            "{BEFORE_TALK} DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version >= 11"
+        ))
+        .await;
     let store = place.open().await.unwrap();
     let id = new_job(1).id;
     assert_eq!(store.read().job(id).await.unwrap().unwrap().conversation, None);

@@ -33,8 +33,7 @@ async fn the_end_of_a_log_waits_for_a_coordinator_that_is_away() {
     config.url.clone_from(&proxy.url);
     let factory = Factory::start(config);
     let (gate, said) = (world.gate("gate"), world.path().join("said"));
-    let script =
-        format!("echo first; read _ < {}; echo second; echo > {}", gate.display(), said.display());
+    let script = format!("echo first; read _ < {}; echo second; echo > {}", gate.display(), said.display());
     let job = world.submit("look", "ship: auto", &script).await;
     world.until_logged(&job, "first\n").await;
     proxy.gone();

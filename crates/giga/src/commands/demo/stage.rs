@@ -48,8 +48,7 @@ impl DemoStage {
         let outside = giga_effects::Config::default();
         let (broker, place) = (crate::config::Settings::EMBEDDED_BROKER, data.display().to_string());
         let keys = crate::serve::secret_keys_in(&data);
-        let wanted =
-            Wanted { store: &store, broker, nats_key: None, place: &place, adopt_artifacts: false };
+        let wanted = Wanted { store: &store, broker, nats_key: None, place: &place, adopt_artifacts: false };
         let (coordinator, _) = crate::serve::start(wanted, outside, keys).await?;
         let started = async {
             coordinator.set_flag("lease_ms", json!(LEASE_MS), Actor::system("demo")).await?;
