@@ -7,7 +7,6 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "test code: a panic is how it reports")]
 
 #[path = "../cli/balance.rs"]
-#[expect(dead_code, reason = "shared with the ordinary suite")]
 mod balance;
 #[path = "../cli/bench.rs"]
 #[expect(dead_code, reason = "shared with the ordinary suite")]
@@ -124,6 +123,11 @@ impl Fleet {
             capabilities: Vec::new(),
         };
         let token = self.nodes[0].client().enroll(&request).await.unwrap().value.token;
+        if self.nodes.iter().all(|node| node.url != url) {
+            // What comes through the load balancer comes call by call.
+            let flag = format!("delivery.{id}");
+            self.nodes[0].client().set_flag(&flag, serde_json::json!("poll")).await.unwrap();
+        }
         let home = &self.nodes[0].home;
         let mut command = giga(version, home.path());
         command.args(["factory", "run", "--id", id, "--url", url, "--seats", "2", "--repos"]);
@@ -224,10 +228,6 @@ async fn coordinators_are_replaced_one_by_one_while_jobs_run() {
     let origin = Repo::hello(&fleet.nodes[0].home);
     let urls = fleet.nodes.each_ref().map(|node| node.url.clone());
     let balanced = Alternating::before(urls.clone()).await;
-    // What comes through the load balancer comes call by call.
-    for id in ["old-balanced", "new-balanced"] {
-        fleet.nodes[0].client().set_flag(&format!("delivery.{id}"), serde_json::json!("poll")).await.unwrap();
-    }
     // Factories of now with coordinators of before come too, though an operator upgrades coordinators first.
     fleet.factory(LastRelease, "old-balanced", &balanced.url).await;
     fleet.factory(ThisOne, "new-balanced", &balanced.url).await;

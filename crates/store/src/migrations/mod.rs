@@ -19,7 +19,7 @@ pub(crate) const LAST_RELEASE: i64 = 12;
 pub(crate) const FIRST_ADDITION: i64 = 13;
 
 /// As [`Applied`]. What is in the first table was in the way of every binary that does not know it.
-pub(crate) const SELECT_APPLIED: &str = "SELECT version, checksum, version FROM schema_migrations \
+pub(crate) const SELECT_APPLIED: &str = "SELECT version, checksum, version AS readable_from FROM schema_migrations \
      UNION ALL SELECT version, checksum, readable_from FROM schema_additions ORDER BY version";
 
 #[derive(Debug)]
