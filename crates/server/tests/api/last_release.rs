@@ -60,8 +60,13 @@ async fn a_factory_of_the_last_release_is_answered_as_before() {
     for call in &record {
         if let Some(name) = call["submit"].as_str() {
             let manifest = call["manifest"].as_str().unwrap();
-            let submitted =
-                world.post("/api/fleet/jobs").token(&world.admin).markdown(manifest).gives(201).await;
+            let submitted = world
+                .post("/api/fleet/jobs")
+                .token(&world.admin)
+                .header("idempotency-key", name)
+                .markdown(manifest)
+                .gives(201)
+                .await;
             ids.insert(format!("{{{name}}}"), submitted.json()["job"]["id"].as_str().unwrap().to_owned());
             continue;
         }
