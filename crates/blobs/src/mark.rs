@@ -46,15 +46,13 @@ async fn read(bucket: &Bucket) -> Result<Option<PlaceId>, BlobError> {
     };
     let bytes = got.map_err(|error| bucket.error(NAME, error))?;
     let text = std::str::from_utf8(&bytes).unwrap_or_default().trim();
-    match const_hex::decode_to_array(text) {
-        Ok(id) => Ok(Some(PlaceId(id))),
-        Err(_) => {
-            let reason = format!(
-                "`{NAME}` should hold 64 hexadecimal digits; remove it if nothing else of this place is damaged"
-            );
-            Err(BlobError::Unavailable { reason, source: None })
-        }
+    if let Ok(id) = const_hex::decode_to_array(text) {
+        return Ok(Some(PlaceId(id)));
     }
+    let reason = format!(
+        "`{NAME}` should hold 64 hexadecimal digits; remove it if nothing else of this place is damaged"
+    );
+    Err(BlobError::Unavailable { reason, source: None })
 }
 
 #[cfg(test)]

@@ -65,9 +65,9 @@ impl SharedPlace {
                 older_than: Duration::ZERO,
                 actor: Actor::system("serve"),
             };
-            place.store.rotate_key(command).await.map_err(|error| place.unknown(&error))?;
+            place.store.rotate_key(command).await.map_err(|error| unknown(&error))?;
         }
-        let known = place.known().await.map_err(|error| place.unknown(&error))?;
+        let known = place.known().await.map_err(|error| unknown(&error))?;
         if known != own {
             return Err(place.elsewhere(known));
         }
@@ -92,10 +92,6 @@ impl SharedPlace {
         self.store.share_key(key).await.map(PlaceId)
     }
 
-    fn unknown(&self, error: &StoreError) -> CliError {
-        CliError::failed(format!("cannot look up where the logs and artifacts of the database are: {error}"))
-    }
-
     fn elsewhere(&self, known: PlaceId) -> CliError {
         let Self { shown, own, .. } = self;
         CliError::failed_but(
@@ -108,4 +104,8 @@ impl SharedPlace {
              once with --adopt-artifacts, with the other coordinators stopped",
         )
     }
+}
+
+fn unknown(error: &StoreError) -> CliError {
+    CliError::failed(format!("cannot look up where the logs and artifacts of the database are: {error}"))
 }
