@@ -6,10 +6,12 @@
 mod artifacts;
 mod bucket;
 mod folder_logs;
+mod mark;
 mod open;
 mod piece_logs;
 
 pub use artifacts::ObjectArtifacts;
 pub use folder_logs::FolderLogs;
+pub use mark::PlaceId;
 pub use open::{OpenError, Places, open};
 pub use piece_logs::PieceLogs;

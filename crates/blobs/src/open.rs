@@ -11,11 +11,13 @@ use giga_ports::{Artifacts, BlobError, Logs};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::local::LocalFileSystem;
 use object_store::path::Path as Key;
 use object_store::{BackoffConfig, RetryConfig};
 use thiserror::Error;
 
 use crate::bucket::Bucket;
+use crate::mark::{self, PlaceId};
 use crate::{FolderLogs, ObjectArtifacts, PieceLogs};
 
 /// Long enough for a cloud that has to look credentials up; whoever starts a coordinator waits for it.
@@ -26,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Places {
     pub artifacts: Arc<dyn Artifacts>,
     pub logs: Arc<dyn Logs>,
+    /// All of it, for its mark.
+    root: Bucket,
 }
 
 impl std::fmt::Debug for Places {
@@ -66,6 +70,7 @@ pub fn open(place: &str, variables: &[(String, String)]) -> Result<Places, OpenE
     Ok(Places {
         artifacts: Arc::new(ObjectArtifacts::bucket(bucket.below("artifacts"))),
         logs: Arc::new(PieceLogs::new(bucket.below("logs"))),
+        root: bucket,
     })
 }
 
@@ -73,6 +78,14 @@ impl Places {
     /// Writes something small and deletes it again, so that what is wrong shows before anything depends on it.
     pub async fn check(&self) -> Result<(), BlobError> {
         tokio::time::timeout(PATIENCE, self.artifacts.check()).await.unwrap_or_else(|_| {
+            let reason = format!("no answer within {} seconds", PATIENCE.as_secs());
+            Err(BlobError::Unavailable { reason, source: None })
+        })
+    }
+
+    /// What tells this place from others; `fresh` becomes it where there is none yet.
+    pub async fn id(&self, fresh: [u8; 32]) -> Result<PlaceId, BlobError> {
+        tokio::time::timeout(PATIENCE, mark::read_or_write(&self.root, fresh)).await.unwrap_or_else(|_| {
             let reason = format!("no answer within {} seconds", PATIENCE.as_secs());
             Err(BlobError::Unavailable { reason, source: None })
         })
@@ -89,7 +102,9 @@ fn folder(path: &Path) -> Result<Places, OpenError> {
     };
     let artifacts = ObjectArtifacts::folder(&path.join("artifacts")).map_err(unusable)?;
     let logs = FolderLogs::new(PathBuf::from(path).join("logs"));
-    Ok(Places { artifacts: Arc::new(artifacts), logs: Arc::new(logs) })
+    let root =
+        LocalFileSystem::new_with_prefix(path).map_err(|error| unusable(BlobError::unavailable(error)))?;
+    Ok(Places { artifacts: Arc::new(artifacts), logs: Arc::new(logs), root: Bucket::folder(root) })
 }
 
 fn s3(place: &str, rest: &str, variables: &[(String, String)]) -> Result<Bucket, OpenError> {

@@ -100,6 +100,7 @@ macro_rules! event_kinds {
             EffectRevived = "effect.revived", "An operator retried a failed delivery: `effectId`.";
             FlagChanged = "flag.changed", "A flag was changed: `name`, `from`, `to`.";
             KeyRotated = "key.rotated", "A signing key was replaced: `name`. What the one before it signed stays good until the next time.";
+            Unknown = "event.unknown", "Something that a newer version wrote and this one has no name for, as during an upgrade. Its sentence and data are kept.";
         }
     };
 }

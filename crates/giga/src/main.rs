@@ -93,7 +93,7 @@ async fn run(cli: Cli) -> Result<(), CliError> {
     match cli.command {
         // These end in good order on a signal; everything else just ends.
         Command::Up(_) => serve::up(&settings).await,
-        Command::Serve(_) => serve::serve(&settings).await,
+        Command::Serve(args) => serve::serve(&settings, args.adopt_artifacts).await,
         Command::Factory(FactoryCommand::Run(args)) => Box::pin(factory::run(&args, &settings)).await,
         Command::Demo(args) => commands::demo::run(&args).await,
         command => tokio::select! {

@@ -9,6 +9,7 @@ mod image;
 mod node_tools;
 mod python;
 mod setup;
+mod upgrade;
 mod web;
 
 use std::path::{Path, PathBuf};
@@ -38,6 +39,7 @@ cargo xtask <chore>
                (`--engine E`, `--behaviour B`, `--keep`, `--record` for the tests' samples, `--write` for docs/engines.md)
   image        an OCI image of `giga` as one file, without a registry: `image [coordinator|factory] [--out FILE]
                [--binary PATH]`; `image --try` makes both and runs them with podman
+  upgrade      build the last release (tests/upgrade/last-release) and replace it by this one while jobs run
   sim          long simulations; `--seeds N`, `--seed S` to replay one
 ";
 
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Some("engines") => engines::run_engines(&words[1..]),
         Some("image") => image::run_image(&words[1..]),
         Some("bench") => bench::bench(&words[1..]),
+        Some("upgrade") => upgrade::check(&words[1..]),
         Some("sim") => {
             run(cargo().args(["run", "--release", "--locked", "-p", "giga-sim", "--"]).args(&words[1..]))
         }

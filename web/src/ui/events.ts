@@ -81,6 +81,7 @@ const TONE: Record<EventType, Tone> = {
   'effect.revived': 'quiet',
   'flag.changed': 'quiet',
   'key.rotated': 'quiet',
+  'event.unknown': 'quiet',
 };
 
 export function eventSentence({ type, data, cause }: FeedEvent): string {

@@ -238,7 +238,8 @@ impl Client {
                 let retry_after_ms = problem.retry_after_ms.or(retry_after_ms);
                 ClientError::Problem(Box::new(Problem { retry_after_ms, ..problem }))
             }
-            Err(_) if status == StatusCode::SERVICE_UNAVAILABLE => ClientError::Unreachable {
+            // A load balancer whose coordinator is gone, or did not answer it.
+            Err(_) if matches!(status.as_u16(), 502..=504) => ClientError::Unreachable {
                 url: self.url().to_owned(),
                 reason: "the service is unavailable".to_owned(),
                 source: None,

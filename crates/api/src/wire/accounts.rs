@@ -7,7 +7,7 @@ use super::{AccountState, EngineNotUsed};
 
 /// What a factory says of the login of one of its engines. Times are lengths from now, because clocks differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct AccountReport {
     pub engine: String,
     /// A fingerprint: the same login on another factory has the same. Never the credential.
@@ -22,7 +22,7 @@ pub struct AccountReport {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct WindowReport {
     /// As its provider calls it, such as `five_hour`.
     pub name: String,
@@ -35,7 +35,7 @@ pub struct WindowReport {
 
 /// An engine that the job would rather have been run with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct PassedOver {
     pub engine: String,
     pub reason: EngineNotUsed,

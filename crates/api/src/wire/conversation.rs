@@ -116,7 +116,7 @@ pub struct SayRequest {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct DeliveredRequest {
     pub lease_epoch: u64,
     /// Places of answers and messages; at most 100.

@@ -1,11 +1,16 @@
 //! The history of jobs and of the fleet.
 
 use giga_domain as domain;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::{EventType, Stage};
+
+/// A program does not mind events of a newer coordinator.
+fn known_or_unknown<'de, D: Deserializer<'de>>(from: D) -> Result<EventType, D::Error> {
+    Ok(String::deserialize(from)?.parse().unwrap_or(EventType::Unknown))
+}
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -21,7 +26,7 @@ pub struct Event {
     pub seq: Option<u64>,
     pub at: String,
     /// Also the SSE event name.
-    #[serde(rename = "type")]
+    #[serde(rename = "type", deserialize_with = "known_or_unknown")]
     pub kind: EventType,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Stage>,

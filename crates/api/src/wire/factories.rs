@@ -48,7 +48,7 @@ pub struct Factory {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct FactoryRepo {
     pub name: String,
     /// Where it comes from: scheme, host and path.
@@ -103,7 +103,7 @@ pub struct EnrollAnswer {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct HeartbeatRequest {
     pub factory_id: String,
     pub capabilities: Vec<String>,
@@ -144,7 +144,7 @@ pub struct HeartbeatRequest {
 
 /// A process that speaks for a factory. A restart is the same one: the id goes with the folder that it works in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct FactoryInstance {
     pub id: String,
     pub host: String,

@@ -8,7 +8,7 @@ use super::{
 };
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct ClaimRequest {
     pub factory_id: String,
     /// Repeating it after a lost reply returns the same grant.
@@ -59,7 +59,7 @@ pub struct CandidateList {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct AcceptRequest {
     pub job_id: String,
     pub factory_id: String,
@@ -81,7 +81,7 @@ pub struct ClaimAnswer {
 /// A holder's write: `stage` is `building` to start, or `review`, `testing` or `shipped` to report success (the gates
 /// decide which of them it becomes).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct PatchRequest {
     pub lease_epoch: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,7 +101,7 @@ pub struct PatchRequest {
 
 /// Success, with what the run used and made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct ReportRequest {
     pub lease_epoch: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,7 +111,7 @@ pub struct ReportRequest {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct RenewRequest {
     pub lease_epoch: u64,
     /// What the run has used so far, in total; only ever grows.
@@ -128,7 +128,7 @@ pub struct RenewAnswer {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct ReleaseRequest {
     pub lease_epoch: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,7 +142,7 @@ pub struct ReleaseRequest {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct FailRequest {
     pub job_id: String,
     pub lease_epoch: u64,

@@ -127,7 +127,7 @@ pub struct JobResult {
 
 /// A commit in one of the repositories of a job that has several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct RepoCommit {
     /// As the manifest names it.
     pub repo: String,
@@ -298,7 +298,7 @@ impl From<&domain::EnginePick> for EnginePick {
 
 /// Where interrupted work can be resumed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Checkpoint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wip_ref: Option<String>,
@@ -466,7 +466,7 @@ pub struct JobPage {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct RunReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
@@ -511,7 +511,7 @@ pub struct RunReport {
 
 /// One `verify` command and its result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Check {
     pub command: String,
     pub passed: bool,

@@ -102,7 +102,7 @@ impl From<&domain::Job> for JobStage {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct ClaimMergesRequest {
     pub factory_id: String,
 }
@@ -159,7 +159,7 @@ pub struct MergeOrder {
 
 /// Another repository of the job, as the checks see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct BesideRepo {
     pub repo: String,
     /// What is merged into it after this one; nothing where it has its part already, or needs none.
@@ -171,7 +171,7 @@ pub struct BesideRepo {
 
 /// A commit that contains the result and passed its checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct MergeCandidate {
     pub commit: String,
     /// What the branch was at; nothing in an empty repository.
@@ -200,14 +200,14 @@ impl From<domain::job::MergeCandidate> for MergeCandidate {
 
 /// A merge that the factory took.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct HeldMerge {
     pub job_id: String,
     pub attempt: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct RenewMergesRequest {
     pub factory_id: String,
     pub merges: Vec<HeldMerge>,
@@ -222,14 +222,14 @@ pub struct RenewMergesAnswer {
 
 /// All of them or none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct PushMergesRequest {
     pub factory_id: String,
     pub merges: Vec<PushMerge>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct PushMerge {
     pub job_id: String,
     pub attempt: u32,
@@ -237,7 +237,7 @@ pub struct PushMerge {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct SettleMergeRequest {
     pub factory_id: String,
     pub attempt: u32,

@@ -33,8 +33,8 @@ use crate::engines::{
 };
 use crate::workspace::{RunResult, Start, WorkFolder, Worktree};
 
-/// How long the rest of a log may take.
-const LAST_LINES: Duration = Duration::from_secs(10);
+/// How long the rest of a log may take, if the coordinator answers.
+pub(super) const LAST_LINES: Duration = Duration::from_secs(10);
 
 /// The artifact that holds a run's changes, and how much of them it holds.
 const DIFF_NAME: &str = "changes.diff";
@@ -635,8 +635,12 @@ impl JobRun<'_> {
         self.hand_over_events(&ending).await;
         self.log.note(&describe(&ending));
         ship_done.cancel();
-        // A log that cannot be shipped must not hold the job up.
-        let _ = tokio::time::timeout(LAST_LINES, shipping).await;
+        // A log that is not accepted must not hold the job up. Where nobody answers, the report below would wait as well.
+        let patience = match &ending {
+            Ending::Stopped(StopCause::Draining) => LAST_LINES,
+            _ => self.held.lease.max(LAST_LINES),
+        };
+        let _ = tokio::time::timeout(patience, shipping).await;
         let receipt = final_report::send(self.shared, self.held, &ending, &handover).await;
         match place {
             Some(Place::Repo(folder)) => self.leave(*folder, receipt).await,

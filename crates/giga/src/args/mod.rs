@@ -460,6 +460,9 @@ pub(crate) struct ServeArgs {
     /// [env: GIGA_ARTIFACTS] [default: DIR]
     #[arg(long, value_name = "PLACE")]
     pub(crate) artifacts: Option<String>,
+    /// Keep the logs and artifacts of the database in this place from now on, and leave behind what is in another one
+    #[arg(long)]
+    pub(crate) adopt_artifacts: bool,
     /// File with the keys that secrets of jobs are encrypted with; the same for all coordinators of a PostgreSQL database
     /// [env: GIGA_SECRETS_KEY] [default: DIR/secrets.key for the embedded store, else none]
     #[arg(long, value_name = "FILE")]

@@ -210,8 +210,13 @@ impl Settings {
     /// Coordinators that share a PostgreSQL hear of each other through it; others have nobody to hear.
     pub(crate) fn broker(&self) -> Setting<String> {
         let store = self.store().value;
-        let shared = store.starts_with("postgres://") || store.starts_with("postgresql://");
-        self.get_or(Key::Broker, if shared { &store } else { Self::EMBEDDED_BROKER })
+        let broker = if Self::is_shared(&store) { &store } else { Self::EMBEDDED_BROKER };
+        self.get_or(Key::Broker, broker)
+    }
+
+    /// Whether several coordinators can use it at once.
+    pub(crate) fn is_shared(store: &str) -> bool {
+        ["postgres:", "postgresql:"].iter().any(|scheme| store.starts_with(scheme))
     }
 
     pub(crate) fn is_nats(broker: &str) -> bool {

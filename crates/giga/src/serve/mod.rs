@@ -5,6 +5,7 @@
 
 mod data;
 mod local;
+mod place;
 mod pools;
 mod room;
 mod secret_keys;
@@ -12,7 +13,6 @@ mod secret_keys;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use giga_blobs::Places;
 use giga_broker::{Access, Embedded};
 use giga_coordinator::{Coordinator, Options, Ports};
 use giga_domain::FeedPos;
@@ -31,13 +31,15 @@ use crate::steady_clock::{Record, SteadyClock};
 use crate::system::{SystemClock, SystemRandomness};
 use data::DataFolder;
 use local::{LocalFactories, Plan};
+use place::SharedPlace;
 
 pub(crate) use data::AdminToken;
 pub(crate) use secret_keys::in_folder as secret_keys_in;
 
 /// As a service: logs, and the ready line.
-pub(crate) async fn serve(settings: &Settings) -> Result<(), CliError> {
-    run(settings, &settings.store().value, &settings.broker().value, None).await
+pub(crate) async fn serve(settings: &Settings, adopt_artifacts: bool) -> Result<(), CliError> {
+    let (store, broker) = (settings.store().value, settings.broker().value);
+    run(settings, &Stores { store: &store, broker: &broker, adopt_artifacts }, None).await
 }
 
 /// For people: the embedded store, and a few words on what to do next.
@@ -47,7 +49,16 @@ pub(crate) async fn up(settings: &Settings) -> Result<(), CliError> {
     if set.value != embedded {
         say(&format!("`giga up` uses the embedded store; to use {}, run `giga serve`", mask_url(&set.value)));
     }
-    run(settings, &embedded, Settings::EMBEDDED_BROKER, Some(Plan::new(settings).await?)).await
+    let stores = Stores { store: &embedded, broker: Settings::EMBEDDED_BROKER, adopt_artifacts: false };
+    run(settings, &stores, Some(Plan::new(settings).await?)).await
+}
+
+/// What a coordinator keeps everything in.
+struct Stores<'a> {
+    store: &'a str,
+    broker: &'a str,
+    /// The place for artifacts is the one of the store, whatever was before.
+    adopt_artifacts: bool,
 }
 
 struct Started<'a> {
@@ -60,17 +71,17 @@ struct Started<'a> {
 }
 
 /// With a plan, for people and with factories of its own.
-async fn run(settings: &Settings, store: &str, broker: &str, plan: Option<Plan>) -> Result<(), CliError> {
-    let served = start_and_serve(settings, store, broker, plan).await;
+async fn run(settings: &Settings, stores: &Stores<'_>, plan: Option<Plan>) -> Result<(), CliError> {
+    let served = start_and_serve(settings, stores, plan).await;
     served.map_err(|error| room::explain(error, &settings.data().value))
 }
 
 async fn start_and_serve(
     settings: &Settings,
-    store: &str,
-    broker: &str,
+    stores: &Stores<'_>,
     plan: Option<Plan>,
 ) -> Result<(), CliError> {
+    let Stores { store, broker, adopt_artifacts } = *stores;
     // From here on a signal ends in good order, however far the start got.
     let shutdown = CancellationToken::new();
     let factories = LocalFactories::none();
@@ -94,8 +105,9 @@ async fn start_and_serve(
     let keys = secret_keys::secret_keys(settings, store, folder.path());
     let access = settings.broker_access(broker)?;
     let drivers = pools::drivers(settings, folder.path())?;
-    let coordinator = tokio::select! {
-        started = start(store, broker, access, &place, settings.outside()?, keys, drivers.clone()) => started?,
+    let wanted = Wanted { store, broker, access, place: &place, adopt_artifacts };
+    let (coordinator, place) = tokio::select! {
+        started = start(wanted, settings.outside()?, keys, drivers.clone()) => started?,
         () = shutdown.cancelled() => return Ok(()),
     };
     let token = folder.keep_admin_token(&coordinator).await?;
@@ -130,12 +142,23 @@ async fn start_and_serve(
     announce(&format!("ready {url}"))?;
 
     let served = tokio::select! {
-        served = serve_until(shutdown, &factories, coordinator.clone(), listener, options) => served,
+        served = serve_until(shutdown, &factories, coordinator.clone(), listener, options) => {
+            served.map_err(|error| CliError::failed(format!("the server stopped: {error}")))
+        }
         () = folder.renew_admin_token(&coordinator) => Ok(()),
+        moved = until_moved(place.as_ref()) => Err(moved),
     };
     coordinator.stop().await;
     folder.remove_url();
-    served.map_err(|error| CliError::failed(format!("the server stopped: {error}")))
+    served
+}
+
+/// Only where several coordinators can share the store.
+async fn until_moved(place: Option<&SharedPlace>) -> CliError {
+    match place {
+        Some(place) => place.until_elsewhere().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// The factories leave first: they need somebody to hand their jobs back to.
@@ -254,32 +277,25 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// Opened and tried, so that what is wrong with it shows now and not with the first job.
-async fn places(place: &str) -> Result<Places, CliError> {
-    let shown = mask_url(place);
-    let opened = giga_blobs::open(place, &Settings::cloud_variables());
-    let places = opened.map_err(|error| {
-        CliError::failed_but(format!("cannot store artifacts in {shown}: {error}"), error.remedy)
-    })?;
-    places.check().await.map_err(|error| {
-        CliError::failed_but(
-            format!("cannot store artifacts in {shown}: {error}"),
-            "check that it exists and that these credentials may write to it; `giga doctor` tests it",
-        )
-    })?;
-    Ok(places)
+/// What a coordinator is to be built on.
+pub(crate) struct Wanted<'a> {
+    pub(crate) store: &'a str,
+    pub(crate) broker: &'a str,
+    /// What it proves itself with to the broker.
+    pub(crate) access: Access,
+    /// For logs and artifacts.
+    pub(crate) place: &'a str,
+    pub(crate) adopt_artifacts: bool,
 }
 
-/// A coordinator on this store and broker, with logs and artifacts in this place.
+/// A coordinator, and its place for logs and artifacts where others have to have the same.
 pub(crate) async fn start(
-    store: &str,
-    broker: &str,
-    access: Access,
-    place: &str,
+    wanted: Wanted<'_>,
     outside: giga_effects::Config,
     secret_keys: Arc<dyn SecretKeys>,
     pool_drivers: PoolDrivers,
-) -> Result<Arc<Coordinator>, CliError> {
+) -> Result<(Arc<Coordinator>, Option<SharedPlace>), CliError> {
+    let Wanted { store, broker, access, place, adopt_artifacts } = wanted;
     let (clock, random) = (Arc::new(SteadyClock::new()), Arc::new(SystemRandomness));
     let broker = if broker == Settings::EMBEDDED_BROKER {
         Arc::new(Embedded::with_clock(clock.clone()))
@@ -295,9 +311,25 @@ pub(crate) async fn start(
     // The world outside goes by its own clocks.
     let effects = giga_effects::HttpEffects::new(outside, Arc::new(SystemClock))
         .map_err(|error| CliError::Config(error.to_string()))?;
-    let places = places(place).await?;
+    let places = place::open(place).await?;
+    let cannot_open = |error: StoreError| {
+        let message = format!("cannot open the store {}: {error}", mask_url(store));
+        if error.is_transient() {
+            CliError::failed_but(
+                message,
+                "check that the database is running and that this machine and user may connect to it",
+            )
+        } else {
+            CliError::failed(message)
+        }
+    };
+    let stores = giga_store::open(store, clock.clone(), Tuning::default()).await.map_err(cannot_open)?;
+    let shared_place = if Settings::is_shared(store) {
+        Some(SharedPlace::settle(place, &places, stores.jobs.clone(), &*random, adopt_artifacts).await?)
+    } else {
+        None
+    };
     let started = async {
-        let stores = giga_store::open(store, clock.clone(), Tuning::default()).await?;
         go_on_from_newest(&clock, stores.jobs.read()).await?;
         // Every coordinator of the store knows what any of them has written into a tracker.
         let key = ShareKey { name: "tracker-markers", fresh: random.bytes() };
@@ -316,17 +348,7 @@ pub(crate) async fn start(
         };
         Coordinator::start(ports, Options::default()).await
     };
-    started.await.map_err(|error: StoreError| {
-        let message = format!("cannot open the store {}: {error}", mask_url(store));
-        if error.is_transient() {
-            CliError::failed_but(
-                message,
-                "check that the database is running and that this machine and user may connect to it",
-            )
-        } else {
-            CliError::failed(message)
-        }
-    })
+    Ok((started.await.map_err(cannot_open)?, shared_place))
 }
 
 /// Time in a store does not go back when its coordinator is started again. With PostgreSQL the clock is the database's.

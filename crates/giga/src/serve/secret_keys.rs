@@ -30,8 +30,7 @@ pub(super) fn secret_keys(settings: &Settings, store: &str, data: &Path) -> Arc<
         return Arc::new(KeyFile { path, is_ours: false });
     }
     // Several coordinators share a database, and none of their folders is the one.
-    let is_shared = store.starts_with("postgres:") || store.starts_with("postgresql:");
-    if is_shared { Arc::new(NoSecretKeys) } else { in_folder(data) }
+    if Settings::is_shared(store) { Arc::new(NoSecretKeys) } else { in_folder(data) }
 }
 
 pub(crate) fn in_folder(data: &Path) -> Arc<dyn SecretKeys> {

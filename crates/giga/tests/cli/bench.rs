@@ -70,9 +70,15 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub(crate) fn spawn(home: &Home, args: &[&str]) -> Self {
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(home.path().join("talk.log"));
         let mut command = giga(home.path());
-        let mut process = command.args(args).stdout(Stdio::piped()).stderr(log.unwrap()).spawn().unwrap();
+        command.args(args);
+        Self::of(home, command)
+    }
+
+    /// What it says to people goes to a file.
+    pub(crate) fn of(home: &Home, mut command: Command) -> Self {
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(home.path().join("talk.log"));
+        let mut process = command.stdout(Stdio::piped()).stderr(log.unwrap()).spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         Self { process, lines }
     }

@@ -34,9 +34,11 @@ struct Node {
 }
 
 impl Node {
-    fn start(store: &str, broker: Option<&str>) -> Self {
+    /// All of one database have the same folder for logs and artifacts.
+    fn start(store: &str, broker: Option<&str>, bytes: &Path) -> Self {
         let home = Home::new();
         let mut args = vec!["--store".to_owned(), store.to_owned()];
+        args.extend(["--artifacts".to_owned(), bytes.display().to_string()]);
         args.extend(broker.into_iter().flat_map(|url| ["--broker".to_owned(), url.to_owned()]));
         let words: Vec<&str> = args.iter().map(String::as_str).collect();
         let server = home.start_with(&words);
@@ -195,7 +197,8 @@ async fn rollbacks(url: &str) -> i64 {
 async fn eight_workers_on_two_coordinators_do_each_of_20000_jobs_once() {
     const JOBS: usize = 20_000;
     let database = TestDatabase::new().await;
-    let nodes = [Node::start(database.url(), None), Node::start(database.url(), None)];
+    let bytes = tempfile::tempdir().unwrap();
+    let nodes = [0; 2].map(|_| Node::start(database.url(), None, bytes.path()));
     let before = rollbacks(database.url()).await;
     let hands: Vec<Hand> = (0..8).map(|n| Hand::worker(&nodes[n % 2], &format!("w{n}"), 0)).collect();
     tokio::join!(enqueue(&nodes[0], JOBS / 2), enqueue(&nodes[1], JOBS / 2));
@@ -249,8 +252,8 @@ async fn everything_is_killed_in_the_middle_and_nothing_is_lost() {
     let postgres = tokio::task::spawn_blocking(PostgresServer::start).await.unwrap();
     let database = TestDatabase::on(&postgres).await;
     let nats = tokio::task::spawn_blocking(NatsServer::start).await.unwrap();
-    let mut nodes =
-        [Node::start(database.url(), Some(&nats.url())), Node::start(database.url(), Some(&nats.url()))];
+    let bytes = tempfile::tempdir().unwrap();
+    let mut nodes = [0; 2].map(|_| Node::start(database.url(), Some(&nats.url()), bytes.path()));
     let admin = nodes[0].client();
     for (flag, value) in [("lease_ms", 3_000), ("topic_lease_ms", 3_000), ("pickup_ms", 2_000)] {
         admin.set_flag(flag, json!(value)).await.unwrap();

@@ -77,6 +77,8 @@ async fn a_folder_that_is_emptied_has_one_admin_all_the_same() {
     let start = || {
         let mut command = giga(home.path());
         command.args(["serve", "--listen", "127.0.0.1:0", "--store", database.url()]);
+        // The folder is not the one that has the logs: without those it would be another place for them.
+        command.arg("--artifacts").arg(home.path().join("bytes"));
         Server::spawn(command, home.path())
     };
     for _ in 0..3 {

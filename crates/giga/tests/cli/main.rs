@@ -3,6 +3,7 @@
 
 mod acme;
 mod artifacts;
+mod balance;
 mod bench;
 mod browser;
 mod budget;
@@ -29,6 +30,7 @@ mod manifests;
 mod mask;
 mod mcp;
 mod nats;
+mod nodes;
 mod profile;
 mod python;
 mod sandbox;

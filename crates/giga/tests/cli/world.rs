@@ -136,6 +136,11 @@ impl Server {
         line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() * 1024
     }
 
+    /// Waits until it ends by itself.
+    pub(crate) fn ended(mut self) -> ExitStatus {
+        self.process.wait().unwrap()
+    }
+
     /// Asks it to stop and waits until it has.
     pub(crate) fn stop(mut self, signal: &str) -> ExitStatus {
         self.signal(signal);

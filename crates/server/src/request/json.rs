@@ -107,7 +107,7 @@ fn plain(words: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use giga_api::wire::{ClaimRequest, HeartbeatRequest, PatchRequest};
+    use giga_api::wire::{ClaimRequest, HeartbeatRequest, PatchRequest, SetProductRequest};
 
     use super::*;
 
@@ -120,14 +120,24 @@ mod tests {
 
     #[test]
     fn an_unknown_field_is_named_with_what_was_meant() {
-        assert_eq!(
-            refused::<ClaimRequest>(r#"{"facotryId":"f","requestId":"r"}"#),
-            "facotryId: unknown field; did you mean `factoryId`? The fields are factoryId, requestId, jobIds, max"
+        let text = refused::<SetProductRequest>(r#"{"repso":["a"]}"#);
+        assert!(
+            text.starts_with("repso: unknown field; did you mean `repos`? The fields are share, "),
+            "{text}"
         );
-        assert_eq!(
-            refused::<PatchRequest>(r#"{"leaseEpoch":1,"checkpoint":{"bogus":1}}"#),
-            "checkpoint.bogus: unknown field; the fields are wipRef, commit, sessionId, sessionEngine, sessionSpend, repos, factoryId, note"
-        );
+        let text = refused::<SetProductRequest>(r#"{"policy":{"bogus":1}}"#);
+        assert!(text.starts_with("policy.bogus: unknown field; the fields are quorum, autoShip, "), "{text}");
+    }
+
+    /// A factory may be newer than its coordinator, and tell it more than it knows of.
+    #[test]
+    fn what_factories_say_beside_what_is_known_is_passed_over() {
+        let beat = r#"{"factoryId":"f","capabilities":[],"seatLimit":1,"mood":"fine","instance":{"id":"i","host":"h","pid":7}}"#;
+        let beat = parse::<HeartbeatRequest>(beat.as_bytes()).map_err(|problem| problem.detail().to_owned());
+        assert_eq!(beat.unwrap().instance.unwrap().host, "h");
+        let patch = r#"{"leaseEpoch":1,"checkpoint":{"commit":"c","mood":"fine"},"mood":"fine"}"#;
+        let patch = parse::<PatchRequest>(patch.as_bytes()).map_err(|problem| problem.detail().to_owned());
+        assert_eq!(patch.unwrap().checkpoint.unwrap().commit.as_deref(), Some("c"));
     }
 
     #[test]

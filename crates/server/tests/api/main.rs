@@ -18,6 +18,7 @@ mod grpc;
 mod health;
 mod inside;
 mod jobs;
+mod last_release;
 mod limits;
 mod links;
 mod logs;

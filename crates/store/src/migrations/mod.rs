@@ -2,10 +2,25 @@
 //! them, inside one transaction and under a lock, is the databases' part.
 //!
 //! A published migration is never edited: its checksum is kept beside its version, and a database that was made
-//! by another text, or by a newer binary, is refused rather than guessed at.
+//! by another text is refused rather than guessed at. One that a newer binary has migrated is used as long as that
+//! binary says it can be: what is new since the last release only adds (ADR 28), so that old and new coordinators
+//! work side by side.
+
+mod additive;
 
 use giga_ports::StoreError;
 use sha2::{Digest, Sha256};
+
+/// The newest version that the last release knows (`tests/upgrade/last-release`). Binaries that know it can use a database
+/// with everything after it; older ones cannot.
+pub(crate) const LAST_RELEASE: i64 = 12;
+/// The first version whose migrations are kept in `schema_additions`. A binary of before looks into `schema_migrations` alone
+/// and refuses whatever it finds there and does not know, also what would not be in its way.
+pub(crate) const FIRST_ADDITION: i64 = 13;
+
+/// As [`Applied`]. What is in the first table was in the way of every binary that does not know it.
+pub(crate) const SELECT_APPLIED: &str = "SELECT version, checksum, version AS readable_from FROM schema_migrations \
+     UNION ALL SELECT version, checksum, readable_from FROM schema_additions ORDER BY version";
 
 #[derive(Debug)]
 pub(crate) struct Migration {
@@ -61,21 +76,40 @@ impl Migration {
     pub(crate) fn checksum(&self) -> String {
         const_hex::encode(Sha256::digest(self.sql.as_bytes()))
     }
+
+    /// What a binary has to know to use a database that has had this one.
+    pub(crate) fn readable_from(&self) -> i64 {
+        self.version.min(LAST_RELEASE)
+    }
 }
 
-/// The migrations that the database lacks. `applied` are its versions with their checksums, in order.
+/// A migration that a database has had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Applied {
+    pub(crate) version: i64,
+    pub(crate) checksum: String,
+    /// Binaries that know this version can use the database all the same. Those of `schema_migrations` have to be known.
+    pub(crate) readable_from: i64,
+}
+
+/// The migrations that the database lacks. `applied` are those that it has had, in order.
 pub(crate) fn pending<'m>(
     known: &'m [Migration],
-    applied: &[(i64, String)],
+    applied: &[Applied],
 ) -> Result<&'m [Migration], StoreError> {
     let newest = known.last().map_or(0, |migration| migration.version);
-    if let Some((version, _)) = applied.last().filter(|(version, _)| *version > newest) {
+    let needed =
+        applied.iter().filter(|applied| applied.version > newest).map(|applied| applied.readable_from);
+    if let (Some(needed), Some(last)) = (needed.max(), applied.last())
+        && needed > newest
+    {
         return Err(StoreError::broken_because(format!(
-            "its schema is at version {version} and this binary knows versions up to {newest}: \
-             start the newer giga that upgraded it"
+            "its schema is at version {}, which takes a giga that knows at least version {needed}, and this binary knows versions up \
+             to {newest}: start the newer giga that upgraded it",
+            last.version
         )));
     }
-    for (migration, (version, checksum)) in known.iter().zip(applied) {
+    for (migration, Applied { version, checksum, .. }) in known.iter().zip(applied) {
         if *version != migration.version || *checksum != migration.checksum() {
             return Err(StoreError::broken_because(format!(
                 "its schema migration {version} is not migration {} (`{}`) of this binary: \
@@ -91,14 +125,24 @@ pub(crate) fn pending<'m>(
 mod tests {
     use super::*;
 
-    fn applied(known: &[Migration]) -> Vec<(i64, String)> {
-        known.iter().map(|migration| (migration.version, migration.checksum())).collect()
+    fn applied(known: &[Migration]) -> Vec<Applied> {
+        let of = |migration: &Migration| Applied {
+            version: migration.version,
+            checksum: migration.checksum(),
+            readable_from: migration.readable_from(),
+        };
+        known.iter().map(of).collect()
+    }
+
+    fn later(version: i64, readable_from: i64) -> Applied {
+        Applied { version, checksum: "?".to_owned(), readable_from }
     }
 
     #[test]
     fn versions_count_up_from_one() {
         for known in [SQLITE, POSTGRES] {
             assert!(known.iter().zip(1..).all(|(migration, version)| migration.version == version));
+            assert!(known.len() as i64 >= LAST_RELEASE);
         }
         assert_eq!(SQLITE.len(), POSTGRES.len(), "both databases have the same history");
     }
@@ -110,13 +154,31 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_or_foreign_schema_is_refused() {
-        let mut newer = applied(SQLITE);
-        newer.push((99, "?".into()));
-        let text = pending(SQLITE, &newer).unwrap_err().to_string();
-        assert!(text.contains("at version 99") && text.contains("newer giga"), "{text}");
+    fn a_newer_schema_is_used_as_long_as_it_can_be() {
+        let newest = SQLITE.len() as i64;
+        let mut there = applied(SQLITE);
+        there.push(later(newest + 1, newest));
+        assert!(pending(SQLITE, &there).unwrap().is_empty(), "it only adds");
+        there.push(later(newest + 2, newest + 1));
+        let text = pending(SQLITE, &there).unwrap_err().to_string();
+        let needed = format!(
+            "at version {}, which takes a giga that knows at least version {}",
+            newest + 2,
+            newest + 1
+        );
+        assert!(text.contains(&needed) && text.contains("newer giga"), "{text}");
+        there.push(later(newest + 3, newest - 1));
+        assert!(pending(SQLITE, &there).is_err(), "what one needs, all that come after it need");
+        // The last release meets the database of this one.
+        let known = &SQLITE[..LAST_RELEASE as usize];
+        assert!(pending(known, &applied(SQLITE)).unwrap().is_empty());
+        assert!(pending(&known[..known.len() - 1], &applied(SQLITE)).is_err(), "the one before it does not");
+    }
+
+    #[test]
+    fn a_foreign_schema_is_refused() {
         let mut foreign = applied(SQLITE);
-        foreign[0].1 = "0".repeat(64);
+        foreign[0].checksum = "0".repeat(64);
         let text = pending(SQLITE, &foreign).unwrap_err().to_string();
         assert!(text.contains("migration 1"), "{text}");
     }

@@ -5,7 +5,7 @@ use giga_postgres::ConnectorError;
 use tokio_postgres::Client;
 
 use super::error::failure;
-use crate::migrations::{self, POSTGRES};
+use crate::migrations::{self, Applied, FIRST_ADDITION, Migration, POSTGRES};
 
 /// Nothing waits for ever, and a coordinator that is stopped in its tracks does not keep its locks.
 const LIMITS: &str = "\
@@ -47,39 +47,40 @@ pub(crate) async fn migrate(client: &mut Client) -> Result<(), StoreError> {
         )
         .await
         .map_err(failure)?;
-    // Looked for first: a role that may not create tables can still use those that are there.
-    let row = transaction
-        .query_one("SELECT to_regclass('schema_migrations') IS NOT NULL", &[])
-        .await
-        .map_err(failure)?;
-    if !row.try_get::<_, bool>(0).map_err(failure)? {
-        transaction
-            .batch_execute(
-                "CREATE TABLE schema_migrations ( \
-                     version BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, \
-                     applied_at TIMESTAMPTZ NOT NULL DEFAULT now())",
-            )
-            .await
-            .map_err(failure)?;
+    for (table, more) in [("schema_migrations", ""), ("schema_additions", "readable_from BIGINT NOT NULL, ")]
+    {
+        // Looked for first: a role that may not create tables can still use those that are there.
+        let row =
+            transaction.query_one("SELECT to_regclass($1) IS NOT NULL", &[&table]).await.map_err(failure)?;
+        if !row.try_get::<_, bool>(0).map_err(failure)? {
+            let columns = "version BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL";
+            let create = format!(
+                "CREATE TABLE {table} ({columns}, {more}applied_at TIMESTAMPTZ NOT NULL DEFAULT now())"
+            );
+            transaction.batch_execute(&create).await.map_err(failure)?;
+        }
     }
-    let rows = transaction
-        .query("SELECT version, checksum FROM schema_migrations ORDER BY version", &[])
-        .await
-        .map_err(failure)?;
+    let rows = transaction.query(migrations::SELECT_APPLIED, &[]).await.map_err(failure)?;
     let applied = rows
         .iter()
-        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
-        .collect::<Result<Vec<(i64, String)>, tokio_postgres::Error>>()
+        .map(|row| {
+            let (version, checksum) = (row.try_get(0)?, row.try_get(1)?);
+            Ok(Applied { version, checksum, readable_from: row.try_get(2)? })
+        })
+        .collect::<Result<Vec<_>, tokio_postgres::Error>>()
         .map_err(failure)?;
     for migration in migrations::pending(POSTGRES, &applied)? {
-        transaction.batch_execute(migration.sql).await.map_err(failure)?;
-        transaction
-            .execute(
-                "INSERT INTO schema_migrations (version, name, checksum) VALUES ($1, $2, $3)",
-                &[&migration.version, &migration.name, &migration.checksum()],
-            )
-            .await
-            .map_err(failure)?;
+        let Migration { version, name, sql } = migration;
+        transaction.batch_execute(sql).await.map_err(failure)?;
+        let (checksum, readable_from) = (migration.checksum(), migration.readable_from());
+        let written = if *version < FIRST_ADDITION {
+            let insert = "INSERT INTO schema_migrations (version, name, checksum) VALUES ($1, $2, $3)";
+            transaction.execute(insert, &[version, name, &checksum]).await
+        } else {
+            let insert = "INSERT INTO schema_additions (version, name, checksum, readable_from) VALUES ($1, $2, $3, $4)";
+            transaction.execute(insert, &[version, name, &checksum, &readable_from]).await
+        };
+        written.map_err(failure)?;
     }
     transaction.commit().await.map_err(failure)
 }

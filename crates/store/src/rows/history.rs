@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use giga_domain::{Epoch, Event, EventSeq, Failure, FeedPos, JobId, Run, RunOutcome, RunReport, Timestamp};
+use giga_domain::{
+    Epoch, Event, EventKind, EventSeq, Failure, FeedPos, JobId, Run, RunOutcome, RunReport, Timestamp,
+};
 
 use super::Kind::{Int, Text};
 use super::{Cell, Fields, Read, Row, Table, json, text};
@@ -95,7 +97,8 @@ pub(crate) fn event(fields: &mut Fields<'_>) -> Read<Event> {
         product: fields.parse_or_null()?,
         at: fields.time()?,
         actor: fields.json()?,
-        kind: fields.parse()?,
+        // A newer coordinator on the same database may write what this one has no word for; whoever reads the feed goes on.
+        kind: fields.text()?.parse().unwrap_or(EventKind::Unknown),
         from: fields.parse_or_null()?,
         to: fields.parse_or_null()?,
         cause: fields.text()?.to_owned(),

@@ -8,7 +8,7 @@ use giga_domain::Timestamp;
 use giga_ports::StoreError;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use crate::migrations::{self, SQLITE};
+use crate::migrations::{self, Applied, FIRST_ADDITION, Migration, SQLITE};
 
 /// How long another process on the same file is waited for.
 const BUSY: Duration = Duration::from_secs(5);
@@ -83,25 +83,38 @@ fn create(path: &Path) -> std::io::Result<()> {
 fn migrate(connection: &mut Connection, now: Timestamp) -> Result<(), StoreError> {
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
-    let run = |transaction: &rusqlite::Transaction<'_>| -> rusqlite::Result<Vec<(i64, String)>> {
+    let run = |transaction: &rusqlite::Transaction<'_>| -> rusqlite::Result<Vec<Applied>> {
         transaction.execute_batch(
             "CREATE TABLE IF NOT EXISTS schema_migrations ( \
                  version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, \
-                 applied_at INTEGER NOT NULL) STRICT",
+                 applied_at INTEGER NOT NULL) STRICT; \
+             CREATE TABLE IF NOT EXISTS schema_additions ( \
+                 version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, \
+                 readable_from INTEGER NOT NULL, applied_at INTEGER NOT NULL) STRICT",
         )?;
-        let mut applied =
-            transaction.prepare("SELECT version, checksum FROM schema_migrations ORDER BY version")?;
-        applied.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        let mut applied = transaction.prepare(migrations::SELECT_APPLIED)?;
+        let row = |row: &rusqlite::Row<'_>| {
+            Ok(Applied { version: row.get(0)?, checksum: row.get(1)?, readable_from: row.get(2)? })
+        };
+        applied.query_map([], row)?.collect()
     };
     let applied = run(&transaction).map_err(failure)?;
     for migration in migrations::pending(SQLITE, &applied)? {
-        transaction.execute_batch(migration.sql).map_err(failure)?;
-        transaction
-            .execute(
+        let Migration { version, name, sql } = migration;
+        transaction.execute_batch(sql).map_err(failure)?;
+        let (checksum, at) = (migration.checksum(), now.as_millis());
+        let written = if *version < FIRST_ADDITION {
+            transaction.execute(
                 "INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES ($1, $2, $3, $4)",
-                (migration.version, migration.name, migration.checksum(), now.as_millis()),
+                (version, name, checksum, at),
             )
-            .map_err(failure)?;
+        } else {
+            transaction.execute(
+                "INSERT INTO schema_additions (version, name, checksum, readable_from, applied_at) VALUES ($1, $2, $3, $4, $5)",
+                (version, name, checksum, migration.readable_from(), at),
+            )
+        };
+        written.map_err(failure)?;
     }
     transaction.commit().map_err(failure)
 }

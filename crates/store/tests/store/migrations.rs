@@ -8,8 +8,8 @@ use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::job::ShipMode;
 use giga_domain::token::{Permission, TokenRecord, TokenSecret};
 use giga_domain::{
-    Actor, Ask, CapabilitySet, FactoryId, Holder, HolderAction, JobId, JobKind, MergeAction, MergeOutcome,
-    RunReport, Stage,
+    Actor, Ask, CapabilitySet, EventKind, FactoryId, FeedPos, Holder, HolderAction, JobId, JobKind,
+    MergeAction, MergeOutcome, RunReport, Stage,
 };
 use giga_ports::store::{
     Advertise, Claim, Claimed, Enroll, ExpireLeases, Hold, HoldMerge, HoldMerges, Lost, NewJob, Reconsider,
@@ -134,6 +134,47 @@ async fn a_newer_schema_is_refused(place: Place) {
     assert!(place.open().await.unwrap().read().job(new_job(1).id).await.unwrap().is_some());
 }
 
+async fn a_newer_schema_that_only_adds_is_used(place: Place) {
+    submit(&*place.open().await.unwrap(), 1).await;
+    let columns = "version, name, checksum, readable_from, applied_at";
+    let add = |version: u32, readable_from: u32| {
+        format!(
+            "INSERT INTO schema_additions ({columns}) SELECT {version}, 'later', checksum, {readable_from}, applied_at \
+             FROM schema_migrations LIMIT 1"
+        )
+    };
+    place.run(&add(9998, 12)).await;
+    submit(&*place.open().await.unwrap(), 2).await;
+    place.run(&add(9999, 9998)).await;
+    let error = place.open().await.err().expect("one that takes more than this binary knows");
+    assert!(error.to_string().contains("at least version 9998"), "{error}");
+    place.run("DELETE FROM schema_additions WHERE version = 9999").await;
+    assert!(place.open().await.unwrap().read().job(new_job(2).id).await.unwrap().is_some());
+}
+
+/// A coordinator of the next release writes events that this one has no word for; the feed goes on all the same.
+async fn an_event_of_a_newer_version_stops_nobody(place: Place) {
+    let store = place.open().await.unwrap();
+    submit(&*store, 1).await;
+    place.run("UPDATE events SET kind = 'job.teleported' WHERE pos = 1").await;
+    submit(&*store, 2).await;
+    let feed = store.read().feed(FeedPos(0), 10).await.unwrap();
+    let kinds: Vec<EventKind> = feed.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [EventKind::Unknown, EventKind::Submitted]);
+    assert_ne!(feed[0].cause, "", "what people read is kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_reads_events_of_a_newer_version() {
+    let folder = tempfile::tempdir().unwrap();
+    an_event_of_a_newer_version_stops_nobody(sqlite(&folder)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_reads_events_of_a_newer_version() {
+    an_event_of_a_newer_version_stops_nobody(postgres().await).await;
+}
+
 /// What the sixth migration has made, taken back: a column per stage again.
 const COLUMN_PER_STAGE: &str = "\
     CREATE TABLE queue_state (product_id TEXT NOT NULL PRIMARY KEY, version BIGINT NOT NULL, \
@@ -155,7 +196,7 @@ const COLUMN_PER_STAGE: &str = "\
     DROP TABLE queue_counts; ALTER TABLE jobs DROP COLUMN setback; \
     ALTER TABLE secrets DROP COLUMN created_at; \
     DROP INDEX leases_with_units; ALTER TABLE leases DROP COLUMN units; ALTER TABLE runs DROP COLUMN model; DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; ALTER TABLE jobs DROP COLUMN question_due; \
-    DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_migrations WHERE version > 5";
+    DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version > 5";
 
 /// What the migrations after the third have made, taken back, but for the sixth.
 const BEFORE_BUDGETS: &str = "\
@@ -167,7 +208,7 @@ const BEFORE_BUDGETS: &str = "\
     ALTER TABLE jobs DROP COLUMN reviews; ALTER TABLE job_texts DROP COLUMN persona; \
     DROP TABLE budgets; DROP TABLE charges; DROP TABLE reconsider; DROP TABLE products; DROP TABLE profiles; \
     DROP TABLE webhooks; DROP TABLE effects; DROP TABLE fan_out; DROP TABLE secrets; \
-    DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_migrations WHERE version > 3";
+    DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version > 3";
 
 /// One with room for all.
 async fn factory(store: &dyn Store) -> FactoryId {
@@ -296,7 +337,7 @@ const BEFORE_SHIPPING: &str = r#"
     ALTER TABLE jobs DROP COLUMN setback;
     ALTER TABLE secrets DROP COLUMN created_at;
     DROP INDEX leases_with_units; ALTER TABLE leases DROP COLUMN units; ALTER TABLE runs DROP COLUMN model; DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; ALTER TABLE jobs DROP COLUMN question_due; 
-    DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_migrations WHERE version > 6"#;
+    DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version > 6"#;
 
 /// One was merged, one was going to be: that one is shipping now, and is merged as any other.
 async fn what_was_shipped_and_not_merged_is_shipping(place: Place) {
@@ -448,6 +489,17 @@ async fn postgres_refuses_a_newer_schema() {
     a_newer_schema_is_refused(postgres().await).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_uses_a_newer_schema_that_only_adds() {
+    let folder = tempfile::tempdir().unwrap();
+    a_newer_schema_that_only_adds_is_used(sqlite(&folder)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_uses_a_newer_schema_that_only_adds() {
+    a_newer_schema_that_only_adds_is_used(postgres().await).await;
+}
+
 /// A key of before rotation is as old as can be: it is replaced at once, and what it signed stays good.
 async fn a_key_of_before_is_replaced_and_kept(place: Place) {
     let store = place.open().await.unwrap();
@@ -465,7 +517,7 @@ async fn a_key_of_before_is_replaced_and_kept(place: Place) {
             "ALTER TABLE secrets DROP COLUMN created_at; DROP TABLE job_secrets; \
              DROP INDEX leases_with_units; ALTER TABLE leases DROP COLUMN units; ALTER TABLE runs DROP COLUMN model; DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; \
              ALTER TABLE jobs DROP COLUMN question_due; \
-             DELETE FROM schema_migrations WHERE version > 7",
+             DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version > 7",
         )
         .await;
     let store = place.open().await.unwrap();
@@ -495,7 +547,11 @@ async fn a_job_of_before_can_ask(place: Place) {
     submit(&*store, 1).await;
     let mac = factory(&*store).await;
     drop(store);
-    place.run(&format!("{BEFORE_TALK} DELETE FROM schema_migrations WHERE version >= 11")).await;
+    place
+        .run(&format!(
+            "{BEFORE_TALK} DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version >= 11"
+        ))
+        .await;
     let store = place.open().await.unwrap();
     let id = new_job(1).id;
     assert_eq!(store.read().job(id).await.unwrap().unwrap().conversation, None);
@@ -556,7 +612,7 @@ async fn a_lease_of_before_uses_nothing_by_number(place: Place) {
     place
         .run(
             "DROP INDEX leases_with_units; ALTER TABLE leases DROP COLUMN units; \
-             DELETE FROM schema_migrations WHERE version >= 13",
+             DELETE FROM schema_additions WHERE version >= 13",
         )
         .await;
     let store = place.open().await.unwrap();
@@ -580,7 +636,7 @@ async fn secrets_can_be_set_after_an_upgrade(place: Place) {
     submit(&*place.open().await.unwrap(), 1).await;
     place
         .run(&format!(
-            "{BEFORE_TALK} DROP TABLE job_secrets; DELETE FROM schema_migrations WHERE version >= 10"
+            "{BEFORE_TALK} DROP TABLE job_secrets; DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version >= 10"
         ))
         .await;
     let store = place.open().await.unwrap();

@@ -37,6 +37,16 @@ impl Azurite {
         })
     }
 
+    /// Coordinators never make containers: a PUT without a body to this address makes one. Signed for the account, as
+    /// `tests/blobs/azure.rs` of `giga-blobs` computes it; nothing of the container is in the signature.
+    pub fn to_make(&self, container: &str) -> String {
+        format!(
+            "{}/{container}?restype=container&sv=2018-11-09&ss=b&srt=sco&sp=rwdlac&se=2100-01-01T00:00:00Z\
+             &spr=https,http&sig=GC%2BChk%2Ffr2kGYxbx3ScPyFgz5bjf1gcFtmNtRsA6N6U%3D",
+            self.endpoint
+        )
+    }
+
     /// What a coordinator would be started with.
     pub fn variables(&self) -> Vec<(String, String)> {
         [

@@ -14,6 +14,7 @@ mod endings;
 mod handoff;
 mod hostile;
 mod life;
+mod logs;
 mod many;
 mod own;
 mod pools;

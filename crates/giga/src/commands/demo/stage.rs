@@ -21,6 +21,7 @@ use super::factory::FactoryProcess;
 use super::origin::Origin;
 use crate::exit::CliError;
 use crate::output::say;
+use crate::serve::Wanted;
 
 /// Long enough to be renewed on a busy machine, short enough to watch a factory be missed.
 const LEASE_MS: u64 = 3_000;
@@ -49,9 +50,9 @@ impl DemoStage {
         let (broker, place) = (crate::config::Settings::EMBEDDED_BROKER, data.display().to_string());
         let keys = crate::serve::secret_keys_in(&data);
         let access = giga_broker::Access::default();
-        let drivers = PoolDrivers::default();
-        let coordinator =
-            crate::serve::start(&store, broker, access, &place, outside, keys, drivers).await?;
+        let wanted = Wanted { store: &store, broker, access, place: &place, adopt_artifacts: false };
+        let (coordinator, _) =
+            crate::serve::start(wanted, outside, keys, PoolDrivers::default()).await?;
         let started = async {
             coordinator.set_flag("lease_ms", json!(LEASE_MS), Actor::system("demo")).await?;
             coordinator.new_admin().await
