@@ -360,6 +360,13 @@ pub(super) fn read_journals(
         .is_some_and(|root| Journal::read_whole(files, root, &run.session, each))
 }
 
+/// Before a session is loaded by a program that begins a file for it then, under a name that may be the old one's.
+pub(super) fn set_sessions_aside(files: JournalFiles, launch: &Launch, sandbox: &Sandbox, session: &str) {
+    if let Some((root, _)) = journal_root(files, sandbox, &launch.env, launch.view.kept.as_deref()) {
+        journal::set_aside(files, root, session);
+    }
+}
+
 struct Started {
     child: Child,
     tree: ProcessTree,

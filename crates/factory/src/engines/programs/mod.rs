@@ -182,6 +182,11 @@ pub(super) trait Cli: Sync {
         None
     }
 
+    /// Whether it begins a new file for a session that it loads over ACP, which may have the name of the old one.
+    fn loads_over_its_journal(&self) -> bool {
+        false
+    }
+
     /// What a line of such a file says.
     fn read_journal(&self, _entry: &Value) -> Vec<LineEvent> {
         Vec::new()
@@ -438,6 +443,9 @@ impl ProgramEngine {
             let prompts = [true, false].map(|resumes| self.prompt_parts(request, resumes).1);
             let (prices, obeys_repository) = (&self.prices, self.obeys_repository);
             let prompts = prompts.into();
+            if let (Some(session), Some(files)) = (session, acp::set_aside(config)) {
+                process::set_sessions_aside(files, &launch, &self.sandbox, session);
+            }
             let task = acp::Task { config, prices, session, before, prompts, obeys_repository };
             return acp::run(task, launch, &self.sandbox, request, sink, inbox, stop).await;
         }
