@@ -187,6 +187,11 @@ pub(super) trait Cli: Sync {
         false
     }
 
+    /// Knows warnings of its own among what it says over ACP, for one that does not mark them.
+    fn is_notice(&self) -> Option<fn(&str) -> bool> {
+        None
+    }
+
     /// What a line of such a file says.
     fn read_journal(&self, _entry: &Value) -> Vec<LineEvent> {
         Vec::new()
