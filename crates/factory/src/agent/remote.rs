@@ -50,9 +50,12 @@ impl JobRun<'_> {
         request: &mut EngineRequest,
     ) -> Result<(), Box<EngineReport>> {
         let (Place::Repo(folder), Some(_)) = (place, work.engine.elsewhere()) else { return Ok(()) };
-        match folder.offer().await {
+        match folder.offer(work.session.is_some()).await {
             Ok(offers) => {
                 for offer in offers {
+                    if let Some(earlier) = &offer.earlier {
+                        self.log.note(earlier);
+                    }
                     self.log.note(&format!("{} finds its work on {}", work.engine.name(), offer.branch));
                     request
                         .repositories
