@@ -381,6 +381,7 @@ impl JobRun<'_> {
         request.shown.extend(self.shared.ca_cert.clone());
         request.env.extend(self.environment());
         request.redact = self.shared.secrets.iter().cloned().chain(self.job_token()).collect();
+        request.asking = talk.is_some().then(|| self.asking());
         request.secrets = self.secrets.get().map(|secrets| secrets.given.clone()).unwrap_or_default();
         let mut transcript = engine.transcript();
         let (sender, mut events) = mpsc::channel(256);

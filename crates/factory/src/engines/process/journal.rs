@@ -347,9 +347,17 @@ mod tests {
             names.sort();
             names
         };
-        assert_eq!(names(&root.path().join("p")), ["rollout-18-87654321.jsonl", "rollout-kept-18-12345678.jsonl"]);
+        assert_eq!(
+            names(&root.path().join("p")),
+            ["rollout-18-87654321.jsonl", "rollout-kept-18-12345678.jsonl"]
+        );
         assert_eq!(names(elsewhere.path()), ["rollout-18-12345678.jsonl"], "behind a link");
-        let mut journal = Journal { files: FILES, root: root.path().to_owned(), is_shared: true, followed: BTreeMap::new() };
+        let mut journal = Journal {
+            files: FILES,
+            root: root.path().to_owned(),
+            is_shared: true,
+            followed: BTreeMap::new(),
+        };
         assert_eq!(journal.look(Some("12345678-9")), ["old"], "it is still found by its name");
     }
 
