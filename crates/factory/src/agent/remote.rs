@@ -7,7 +7,8 @@ use std::time::Duration;
 use giga_domain::FailReason;
 
 use super::ending::RunFailure;
-use super::job::{JobRun, Place};
+use super::job::JobRun;
+use super::place::Place;
 use super::plan::Work;
 use crate::engines::{
     Engine, EngineFailure, EngineOutcome, EngineReport, EngineRequest, RemoteRepository, Usage,
