@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use giga_api::client::{Client, ClientOptions, Idempotency};
-use giga_api::wire::{Ceilings, Period, Run, RunOutcome, SetBudgetRequest, Stage};
-use giga_domain::{FailReason, Usd};
+use giga_api::wire::{Ceilings, FailReason, Period, Run, RunOutcome, SetBudgetRequest, Stage};
+use giga_domain::Usd;
 use giga_factory::engines::{Price, Program};
 use giga_scripted_model::{Asked, Script, ScriptedModel, Trouble, TroubleKind, Usage};
 use tempfile::TempDir;

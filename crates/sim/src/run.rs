@@ -18,7 +18,7 @@ use giga_ports::{Clock, TopicStore};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::actors::{Cluster, Host, Operator, Producer, Reader, Submitter, Worker};
+use crate::actors::{Cluster, Host, Operator, Producer, Provider, Reader, Submitter, Worker};
 use crate::bug::Bug;
 use crate::check::{Evidence, Standing, Violation, check, wants};
 use crate::history::Record;
@@ -166,6 +166,7 @@ async fn play(seed: u64, bug: Option<Bug>, keep_trace: bool) -> Outcome {
         tokio::spawn(Worker { world: world.clone(), number, prng: prng.fork() }.run());
     }
     tokio::spawn(Operator { world: world.clone(), prng: prng.fork() }.run());
+    tokio::spawn(Provider { world: world.clone(), prng: prng.fork() }.run());
     tokio::spawn(Reader { world: world.clone(), prng: prng.fork() }.run());
 
     world.set_stormy(true);
