@@ -5,6 +5,7 @@
 //! its first answer when the account was closed pays for that answer.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -87,7 +88,8 @@ impl Fleet {
                 put(&home.join(name), &text)?;
             }
             let (model, passed) = (model(engine), subject::pass_env(engine));
-            settings += &format!("[engines.{engine}]\nmodel = \"{model}\"\npass-env = {passed:?}\n");
+            // Into a string it cannot fail.
+            let _ = writeln!(settings, "[engines.{engine}]\nmodel = \"{model}\"\npass-env = {passed:?}");
         }
         put(&home.join(".config/gigafactory/giga.toml"), &settings)?;
 
