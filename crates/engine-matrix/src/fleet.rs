@@ -167,7 +167,7 @@ fn settings(bench: &Bench) -> String {
     )
 }
 
-fn giga() -> Result<Command> {
+pub(crate) fn giga() -> Result<Command> {
     let mut command = Command::new(beside("giga")?);
     // Nothing of the caller's settings may slip in.
     command.env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
@@ -175,7 +175,7 @@ fn giga() -> Result<Command> {
 }
 
 /// Until it is ready, and where it is.
-async fn start(mut command: Command) -> Result<(Child, String)> {
+pub(crate) async fn start(mut command: Command) -> Result<(Child, String)> {
     let mut process = command.spawn()?;
     let stdout = process.stdout.take().context("stdout was asked for")?;
     let mut lines = BufReader::new(stdout).lines();

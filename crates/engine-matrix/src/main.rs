@@ -10,6 +10,7 @@ mod bench;
 mod conversation;
 mod fleet;
 mod hostile;
+mod quota;
 mod record;
 mod subject;
 mod table;
@@ -42,6 +43,9 @@ struct Args {
     /// Only these behaviours
     #[arg(long, value_name = "BEHAVIOUR")]
     behaviour: Vec<Behaviour>,
+    /// Instead of the matrix: so many jobs on two factories, of whose two accounts one runs out in the middle
+    #[arg(long, value_name = "JOBS", conflicts_with_all = ["engine", "behaviour", "page", "record"])]
+    quota: Option<usize>,
     /// Write the table into this page
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
@@ -77,6 +81,10 @@ async fn run(args: Args) -> Result<bool> {
     }
     std::fs::create_dir_all(&args.scratch)
         .with_context(|| format!("{} cannot be made", args.scratch.display()))?;
+    if let Some(jobs) = args.quota {
+        quota::show(&args.programs, &args.scratch, args.keep, jobs).await?;
+        return Ok(true);
+    }
     let mut table = Table::default();
     for engine in engines {
         let bench = Bench::new(engine, &args.programs, &args.scratch, args.keep)?;

@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::dialect::{Refused, Request, anthropic, chat, gemini, responses};
-use crate::script::{Script, TroubleKind, Turn, Usage};
+use crate::script::{Script, Trouble, TroubleKind, Turn, Usage};
 
 /// Conversations grow; nothing here is large.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
@@ -55,8 +55,8 @@ pub struct Asked {
 struct Play {
     script: Script,
     asked: Mutex<Vec<Asked>>,
-    /// How often each trouble has come.
-    troubles: Mutex<Vec<u32>>,
+    /// Those of the script and later ones, and how often each has come.
+    troubles: Mutex<Vec<(Trouble, u32)>>,
 }
 
 /// Serves until it is dropped.
@@ -75,8 +75,8 @@ impl ScriptedModel {
     pub async fn listen(script: Script, address: SocketAddr) -> std::io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let troubles = Mutex::new(vec![0; script.troubles.len()]);
-        let play = Arc::new(Play { script, asked: Mutex::default(), troubles });
+        let troubles = script.troubles.iter().map(|trouble| (trouble.clone(), 0)).collect();
+        let play = Arc::new(Play { script, asked: Mutex::default(), troubles: Mutex::new(troubles) });
         let routes = routes(Arc::clone(&play));
         let serving = tokio::spawn(async move {
             // It only ends with the listener, which lives as long as this task.
@@ -92,6 +92,11 @@ impl ScriptedModel {
     /// Everything that was asked so far, in order.
     pub fn asked(&self) -> Vec<Asked> {
         self.play.asked.lock().clone()
+    }
+
+    /// From now on this goes wrong, too.
+    pub fn begins(&self, trouble: Trouble) {
+        self.play.troubles.lock().push((trouble, 0));
     }
 
     /// Until somebody stops the process.
@@ -198,10 +203,9 @@ impl Play {
     }
 
     fn trouble_at(&self, turn: usize) -> Option<TroubleKind> {
-        let mut came = self.troubles.lock();
-        let of_turn = self.script.troubles.iter().zip(came.iter_mut());
+        let mut troubles = self.troubles.lock();
         let (trouble, came) =
-            of_turn.into_iter().find(|(trouble, came)| trouble.turn == turn && **came < trouble.times)?;
+            troubles.iter_mut().find(|(trouble, came)| trouble.turn == turn && *came < trouble.times)?;
         *came += 1;
         Some(trouble.kind)
     }

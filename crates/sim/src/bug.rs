@@ -51,10 +51,16 @@ pub enum Bug {
     UncheckedMerge,
     /// What is pushed was not announced before.
     UnannouncedPush,
+    /// Now and then a person's answer is taken and not kept.
+    AnswerForgotten,
+    /// That an account is closed does not reach the store.
+    ClosedAccountForgotten,
+    /// A run that its account ended is taken for one that failed.
+    QuotaCostsAttempt,
 }
 
 impl Bug {
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 25] = [
         Self::FenceOff,
         Self::AckBeforeDurable,
         Self::KeyForgotten,
@@ -77,6 +83,9 @@ impl Bug {
         Self::EffectLost,
         Self::UncheckedMerge,
         Self::UnannouncedPush,
+        Self::AnswerForgotten,
+        Self::ClosedAccountForgotten,
+        Self::QuotaCostsAttempt,
     ];
 }
 

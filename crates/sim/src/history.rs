@@ -28,6 +28,10 @@ pub(crate) enum Record {
     BudgetOff { at: Timestamp, product: ProductId, reserved: Usd, leases: Usd },
     /// The event at that position was delivered, under that id; whether the receiver took it.
     Outside { id: String, webhook: WebhookId, pos: u64, taken: bool },
+    /// Somebody was told that the answer to this question of a job is taken.
+    Answered { job: JobId, question: u32 },
+    /// At that time the store was told which engines of the factory are closed, and until when.
+    Advertised { at: Timestamp, factory: FactoryId, closed: Vec<(String, Timestamp)> },
     /// Offers of a term were accepted.
     Offered { term: Term, offers: Vec<(JobId, DispatchSeq)> },
     /// A submitter was answered that its job is kept.
@@ -54,6 +58,8 @@ pub(crate) enum Word {
     Report,
     FailForGood,
     FailForNow,
+    /// Its account ended it.
+    FailForAccount,
     Release,
 }
 

@@ -18,7 +18,7 @@ use giga_ports::{Clock, TopicStore};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::actors::{Cluster, Host, Operator, Producer, Reader, Submitter, Worker};
+use crate::actors::{Cluster, Host, Operator, Producer, Provider, Reader, Submitter, Worker};
 use crate::bug::Bug;
 use crate::check::{Evidence, Standing, Violation, check, wants};
 use crate::history::Record;
@@ -65,6 +65,13 @@ pub struct Tally {
     pub children: u64,
     /// What receivers were sent.
     pub effects: u64,
+    pub questions: u64,
+    /// Of those, given up because nobody answered in time.
+    pub unanswered: u64,
+    /// Seats that were given up for a question.
+    pub parked: u64,
+    /// Runs that a closed account ended.
+    pub quota: u64,
 }
 
 impl Tally {
@@ -85,6 +92,10 @@ impl Tally {
             evictions: self.evictions + other.evictions,
             children: self.children + other.children,
             effects: self.effects + other.effects,
+            questions: self.questions + other.questions,
+            unanswered: self.unanswered + other.unanswered,
+            parked: self.parked + other.parked,
+            quota: self.quota + other.quota,
         }
     }
 }
@@ -166,6 +177,7 @@ async fn play(seed: u64, bug: Option<Bug>, keep_trace: bool) -> Outcome {
         tokio::spawn(Worker { world: world.clone(), number, prng: prng.fork() }.run());
     }
     tokio::spawn(Operator { world: world.clone(), prng: prng.fork() }.run());
+    tokio::spawn(Provider { world: world.clone(), prng: prng.fork() }.run());
     tokio::spawn(Reader { world: world.clone(), prng: prng.fork() }.run());
 
     world.set_stormy(true);
@@ -419,5 +431,9 @@ fn tally(evidence: &Evidence, steps: &Steps, (fenced, stale_terms): (u64, u64)) 
         evictions: kinds(EventKind::Preempted),
         children: evidence.jobs.iter().filter(|job| job.spec.parent.is_some()).count() as u64,
         effects: evidence.effects.len() as u64,
+        questions: kinds(EventKind::QuestionAsked),
+        unanswered: kinds(EventKind::QuestionExpired),
+        parked: kinds(EventKind::Parked),
+        quota: kinds(EventKind::AccountClosed),
     }
 }

@@ -14,6 +14,9 @@ use crate::turnstile::{Kind, Verdict};
 /// Capabilities that factories of a simulation may have. Nobody ever has `has:gold`.
 pub(crate) const CAPABILITIES: [&str; 3] = ["os:linux", "has:git", "has:gpu"];
 pub(crate) const NOBODY_HAS: &str = "has:gold";
+/// In seeds with accounts every factory has both; in the others nobody names one.
+pub(crate) const ENGINES: [&str; 2] = ["claude", "codex"];
+const ENGINE_CAPABILITIES: [&str; 2] = ["engine:claude", "engine:codex"];
 
 /// How wrong a coordinator's clock may be: by far more than a pickup deadline, which is the store's to judge.
 const SKEW_MS: u64 = 3_000;
@@ -52,7 +55,7 @@ pub(crate) struct FactoryPlan {
 }
 
 impl FactoryPlan {
-    /// Nobody here names an engine, and such a factory is taken at its word.
+    /// One that names no engine is taken at its word.
     pub(crate) fn has(&self, wanted: &str) -> bool {
         wanted == "engine:any" || wanted == Capability::SEVERAL_REPOS || self.capabilities.contains(&wanted)
     }
@@ -161,6 +164,11 @@ impl Scenario {
         let has_topics = !has_jobs || prng.chance(350);
         let skewed = prng.chance(400);
         let rules = Rules::drawn(has_jobs, prng);
+        if rules.accounts {
+            for factory in &mut factories {
+                factory.capabilities.extend(ENGINE_CAPABILITIES);
+            }
+        }
         if rules.preemption && prng.chance(700) {
             // Seats are what jobs have to give each other.
             factories.truncate(2);

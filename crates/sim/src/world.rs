@@ -12,6 +12,7 @@ use giga_store::{MemoryBackend, MemoryTopics};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::actors::Accounts;
 use crate::bug::Bug;
 use crate::clock::SimClock;
 use crate::history::History;
@@ -36,6 +37,7 @@ pub(crate) struct World {
     seen_by_broker: SeenJobs,
     pub budget_audit: BudgetAudit,
     pub repositories: Repositories,
+    pub accounts: Accounts,
     /// Where each coordinator can be reached, while it lives.
     addresses: Mutex<Vec<Option<Address>>>,
 }
@@ -99,6 +101,7 @@ impl World {
             seen_by_broker: SeenJobs::default(),
             budget_audit: BudgetAudit::default(),
             repositories: Repositories::default(),
+            accounts: Accounts::default(),
         }
     }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use giga_api::wire::{Checkpoint, Job, ProblemCode, ReleaseRequest, Spend, Stage};
 
-use super::job::{SCRATCH, SCRATCH_RUN, SESSIONS, run_marker};
+use super::job::run_marker;
+use super::place::{SCRATCH, SCRATCH_RUN};
+use super::work::SESSIONS;
 use super::{Shared, plan};
 use crate::engines::{LeftRun, Usage, kill_run};
 use crate::workspace::{Leftover, SessionNote, SpendNote, WorkFolder, WorkspaceError, remove_folder};

@@ -7,7 +7,8 @@ use std::time::Duration;
 use giga_domain::FailReason;
 
 use super::ending::RunFailure;
-use super::job::{JobRun, Place};
+use super::job::JobRun;
+use super::place::Place;
 use super::plan::Work;
 use crate::engines::{
     Engine, EngineFailure, EngineOutcome, EngineReport, EngineRequest, RemoteRepository, Usage,
@@ -50,9 +51,12 @@ impl JobRun<'_> {
         request: &mut EngineRequest,
     ) -> Result<(), Box<EngineReport>> {
         let (Place::Repo(folder), Some(_)) = (place, work.engine.elsewhere()) else { return Ok(()) };
-        match folder.offer().await {
+        match folder.offer(work.session.is_some()).await {
             Ok(offers) => {
                 for offer in offers {
+                    if let Some(earlier) = &offer.earlier {
+                        self.log.note(earlier);
+                    }
                     self.log.note(&format!("{} finds its work on {}", work.engine.name(), offer.branch));
                     request
                         .repositories

@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::ending::Ending;
 use super::final_report::plain;
 use super::inside::{self, Wanted};
-use super::job::{JobRun, Place};
+use super::job::JobRun;
+use super::place::Place;
 use crate::workspace::{Saved, WorkspaceError};
 
 /// How long a run that has to stop waits for the origin to take its work. After that it lies on this host only: a seat

@@ -10,9 +10,10 @@ use giga_domain::{FailReason, SecretPlace, secret};
 use zeroize::Zeroizing;
 
 use super::ending::{Ending, RunFailure};
-use super::job::{JobRun, Place};
+use super::job::JobRun;
 use super::lease;
 use super::lease::StopCause;
+use super::place::Place;
 use super::plan::Work;
 use crate::engines::{JobSecret, Secret};
 

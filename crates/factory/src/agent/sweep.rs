@@ -9,7 +9,7 @@ use giga_api::client::Client;
 use giga_domain::{JobId, Timestamp, limits};
 use tokio_util::sync::CancellationToken;
 
-use super::{Shared, job::SESSIONS};
+use super::{Shared, work::SESSIONS};
 use crate::workspace::{GcOptions, JobState, JobStates, Known};
 
 /// With less than this free, mirrors that lie idle go as well.

@@ -9,12 +9,16 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use giga_api::wire::{AskRequest, Conversation, DeliveredRequest, Message, Question, QuestionState};
+use giga_domain::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::job::JobRun;
-use super::lease;
-use crate::engines::{Answer, Inbox, Input, Question as Asked, Talked};
+use super::{accounts, lease};
+use crate::engines::{Answer, Asking, Inbox, Input, Question as Asked, Talked};
+
+/// How long the coordinator may take to say what is asked.
+const LOOK: Duration = Duration::from_secs(10);
 
 /// How much may wait for an engine that is busy. Not to be lost: what does not fit comes with the next look.
 const WAITING: usize = 64;
@@ -121,12 +125,37 @@ impl JobRun<'_> {
         }
     }
 
+    /// Whether this run waits for people: it may have asked by a tool or a command, which its engine does not say.
+    pub(super) fn asking(&self) -> Asking {
+        let (client, job, epoch) = (self.shared.client.clone(), self.held.job.clone(), self.held.epoch);
+        Asking::new(move || {
+            let (client, job) = (client.clone(), job.clone());
+            async move {
+                let talk = client.conversation(&job, 0, Duration::ZERO);
+                match tokio::time::timeout(LOOK, talk).await {
+                    Ok(Ok(talk)) => last_asked(&talk.value, epoch, accounts::now()),
+                    _ => None,
+                }
+            }
+        })
+    }
+
     pub(super) async fn delivered(&self, seqs: Vec<u64>) {
         let request = DeliveredRequest { lease_epoch: self.held.epoch, seqs };
         if let Err(error) = self.shared.client.delivered(&self.held.job, &request).await {
             tracing::warn!(job = self.held.job, %error, "that the engine was told could not be noted");
         }
     }
+}
+
+/// How long ago the last question of this run was closed or, at the latest, could be answered.
+fn last_asked(talk: &Conversation, epoch: u64, now: Timestamp) -> Option<Duration> {
+    let of_this_run = talk.questions.iter().filter(|question| question.lease_epoch == epoch);
+    let ends = of_this_run.filter_map(|question| {
+        let end = question.closed_at.as_ref().unwrap_or(&question.deadline);
+        end.parse::<Timestamp>().ok()
+    });
+    ends.max().map(|end| now.since(end))
 }
 
 /// Places of what no run was given.
@@ -235,6 +264,23 @@ mod tests {
         assert!(!new.contains("question 1?") && !new.contains("message 2"), "{new}");
         assert_eq!(words(&Conversation::default(), |_| true), None);
         assert_eq!(waiting(&talk(), 0), [4, 3]);
+    }
+
+    #[test]
+    fn a_run_waits_for_people_until_its_question_is_closed_or_too_late() {
+        let mut talk = talk();
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let now = at("2026-11-15T17:00:00Z");
+        "2026-11-15T18:00:00Z".clone_into(&mut talk.questions[2].deadline);
+        assert_eq!(last_asked(&talk, 1, now), Some(Duration::ZERO), "the third is open");
+        assert_eq!(
+            last_asked(&talk, 1, at("2026-11-15T18:20:00Z")),
+            Some(Duration::from_mins(20)),
+            "until then"
+        );
+        talk.questions[2].closed_at = Some("2026-11-15T16:59:00Z".to_owned());
+        assert_eq!(last_asked(&talk, 1, now), Some(Duration::from_mins(1)));
+        assert_eq!(last_asked(&talk, 2, now), None, "another run asked");
     }
 
     #[test]

@@ -5,9 +5,12 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use giga_domain::job::BudgetCaps;
 use giga_domain::{FailReason, Permissions, QuestionKind, SecretName, SecretPlace, Timestamp, Usd};
 use tokio::sync::mpsc;
@@ -195,6 +198,8 @@ pub struct EngineRequest {
     pub shown: Vec<PathBuf>,
     /// Tools that it can use beside its own. A script finds the program in `GIGA_PROGRAM`.
     pub tool_server: Option<ToolServer>,
+    /// Of a run that can ask people without its engine saying so, by a tool or a command.
+    pub asking: Option<Asking>,
 }
 
 impl EngineRequest {
@@ -222,7 +227,31 @@ impl EngineRequest {
             sessions: None,
             shown: Vec::new(),
             tool_server: None,
+            asking: None,
         }
+    }
+}
+
+/// Looked at before a silent engine is ended: how long ago its run last waited for people. Zero while it does; `None` if it
+/// never did.
+#[derive(Clone)]
+pub struct Asking(Arc<dyn Fn() -> BoxFuture<'static, Option<Duration>> + Send + Sync>);
+
+impl Asking {
+    pub fn new<F: Future<Output = Option<Duration>> + Send + 'static>(
+        look: impl Fn() -> F + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(move || look().boxed()))
+    }
+
+    pub(super) async fn ended(&self) -> Option<Duration> {
+        self.0().await
+    }
+}
+
+impl fmt::Debug for Asking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asking").finish_non_exhaustive()
     }
 }
 

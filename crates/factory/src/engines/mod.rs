@@ -25,9 +25,9 @@ pub use config::{
 };
 pub use detect::{Detected, capabilities, detect, detect_each};
 pub use engine::{
-    Answer, Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, Input,
-    JobSecret, LeftRun, Preflight, Question, QuotaWindow, RemoteRepository, Secret, Stream, Talked, Usage,
-    Watchdog,
+    Answer, Asking, Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox,
+    Input, JobSecret, LeftRun, Preflight, Question, QuotaWindow, RemoteRepository, Secret, Stream, Talked,
+    Usage, Watchdog,
 };
 pub use events::Transcript;
 pub use login::Login;

@@ -2,7 +2,8 @@
 //!
 //! It gets a branch of the origin for this epoch and no other, and is taken for hostile like every engine: what it pushed is
 //! fetched object by object as from a stranger, must stand on what it was given, and is checked out anew, so that nothing of
-//! it is run or obeyed on the way. What comes to the branch of an earlier epoch is never looked at.
+//! it is run or obeyed on the way. What comes to the branch of an earlier epoch is looked at once, and only where its session is
+//! gone on with: a holder that was killed may not have saved all of it.
 
 use giga_domain::{Epoch, JobId};
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,8 @@ pub struct Offer {
     pub repository: String,
     /// Where it starts, and the only place that its work is taken from.
     pub branch: String,
+    /// What became of work that the session had pushed for an earlier epoch, where there was some.
+    pub earlier: Option<String>,
 }
 
 /// What has come of an offer.
@@ -53,11 +56,12 @@ pub(crate) struct RemoteNote {
 }
 
 impl WorkFolder {
-    /// Puts the work so far where an agent elsewhere finds it, in each repository.
-    pub async fn offer(&self) -> Result<Vec<Offer>, WorkspaceError> {
+    /// Puts the work so far where an agent elsewhere finds it, in each repository. `resumes`: its session has worked on this job
+    /// before, so that what it pushed meanwhile is part of the work so far.
+    pub async fn offer(&self, resumes: bool) -> Result<Vec<Offer>, WorkspaceError> {
         let mut offers = Vec::with_capacity(self.trees().len());
         for tree in self.trees() {
-            offers.push(tree.offer().await?);
+            offers.push(tree.offer(resumes).await?);
         }
         Ok(offers)
     }
@@ -87,14 +91,19 @@ impl WorkFolder {
 }
 
 impl Worktree {
-    async fn offer(&self) -> Result<Offer, WorkspaceError> {
+    async fn offer(&self, resumes: bool) -> Result<Offer, WorkspaceError> {
         let (job, epoch) = (self.job(), self.epoch());
         let snapshot = self.snapshot(Missing::Note).await?;
         let Some(head) = snapshot.head.clone() else {
             let rule = "it has no commit yet that an agent elsewhere could start from";
             return Err(WorkspaceError::refused("repository", self.repo().url.as_str(), rule));
         };
-        let commit = if self.mirror.tree_of(Some(&head)).await? == snapshot.tree {
+        let (pushed, earlier) =
+            if resumes { self.pushed_earlier(&head, &snapshot.tree).await? } else { (None, None) };
+        let commit = if let Some(pushed) = &pushed {
+            self.rebuild(pushed).await?;
+            pushed.clone()
+        } else if self.mirror.tree_of(Some(&head)).await? == snapshot.tree {
             head
         } else {
             // Of an earlier run that was cut off before its engine committed.
@@ -108,7 +117,8 @@ impl Worktree {
             self.mirror.workspace().forget_remote(self.repo(), job, Epoch(earlier)).await?;
         }
         self.mirror.push_large_files(&commit, self.path()).await?;
-        self.slot.write_remote(&RemoteNote { offered: commit.to_string(), taken: None })?;
+        let taken = pushed.as_ref().map(ToString::to_string);
+        self.slot.write_remote(&RemoteNote { offered: commit.to_string(), taken })?;
         let branch = remote_branch(job, epoch);
         if self.mirror.push(&commit, PushTarget::Remote { job, epoch }).await? == PushReply::Raced
             && self.mirror.ask_branch(&branch).await? != Some(commit)
@@ -116,28 +126,70 @@ impl Worktree {
             let detail = "somebody else has written to it".to_owned();
             return Err(WorkspaceError::PushRefused { branch, detail });
         }
-        Ok(Offer { repository: self.repo().url.as_str().to_owned(), branch })
+        Ok(Offer { repository: self.repo().url.as_str().to_owned(), branch, earlier })
+    }
+
+    /// What the last epoch before this one was pushed, if it goes on from `head` and holds all that was saved since; and what
+    /// there is to say about it.
+    async fn pushed_earlier(
+        &self,
+        head: &CommitId,
+        saved: &str,
+    ) -> Result<(Option<CommitId>, Option<String>), WorkspaceError> {
+        let pattern = format!("giga/remote/{}/*", self.job());
+        let found = list_origin(&self.mirror.lock().await?, &[pattern]).await?;
+        let earlier = found.iter().filter_map(|(branch, _)| match branch.kind {
+            BranchKind::Remote(of, epoch) if of == self.job() && epoch < self.epoch() => Some(epoch),
+            _ => None,
+        });
+        let Some(epoch) = earlier.max() else { return Ok((None, None)) };
+        let branch = remote_branch(self.job(), epoch);
+        let left = |why: String| Ok((None, Some(format!("what was pushed to {branch} is not taken: {why}"))));
+        let pushed = match self.fetch_pushed(epoch).await {
+            Ok(Some(pushed)) if pushed == *head => return Ok((None, None)),
+            Ok(Some(pushed)) => pushed,
+            Ok(None) => return Ok((None, None)),
+            Err(error @ WorkspaceError::Refused { .. }) => return left(error.to_string()),
+            Err(error) => return Err(error),
+        };
+        match self.check_pushed(epoch, head, &pushed).await {
+            Ok(()) => {}
+            Err(error @ WorkspaceError::Refused { .. }) => return left(error.to_string()),
+            Err(error) => return Err(error),
+        }
+        // What was saved and not committed was committed by us, for that epoch, before anything was pushed.
+        if self.mirror.tree_of(Some(head)).await? != saved {
+            let call = self.mirror.call("looking for what was saved");
+            let call = call.args(["rev-list", "--no-commit-header", "--format=%T", "--end-of-options"]);
+            let trees = call.arg(format!("{head}..{pushed}")).run().await?.text();
+            if !trees.lines().any(|tree| tree == saved) {
+                return left("it does not contain what was saved".to_owned());
+            }
+        }
+        let said = format!("goes on from what was pushed to {branch} after the last checkpoint");
+        Ok((Some(pushed), Some(said)))
     }
 
     async fn take_pushed(&self) -> Result<Taken, WorkspaceError> {
         let Some(note) = self.slot.read_remote() else { return Ok(Taken::NoOffer) };
-        let Some(commit) = self.fetch_pushed().await? else { return Ok(Taken::BranchGone) };
+        let Some(commit) = self.fetch_pushed(self.epoch()).await? else { return Ok(Taken::BranchGone) };
+        // What it starts from may be its own work of an earlier epoch.
+        if note.taken.as_deref() == Some(commit.as_str()) {
+            return Ok(Taken::Work);
+        }
         let offered: CommitId = note.offered.parse()?;
         if commit == offered {
             return Ok(Taken::Nothing);
         }
-        if note.taken.as_deref() == Some(commit.as_str()) {
-            return Ok(Taken::Work);
-        }
-        self.check_pushed(&offered, &commit).await?;
+        self.check_pushed(self.epoch(), &offered, &commit).await?;
         self.rebuild(&commit).await?;
         self.slot.write_remote(&RemoteNote { taken: Some(commit.to_string()), ..note })?;
         Ok(Taken::Work)
     }
 
-    async fn fetch_pushed(&self) -> Result<Option<CommitId>, WorkspaceError> {
-        let branch = remote_branch(self.job(), self.epoch());
-        let to = pushed_ref(self.job(), self.epoch());
+    async fn fetch_pushed(&self, epoch: Epoch) -> Result<Option<CommitId>, WorkspaceError> {
+        let branch = remote_branch(self.job(), epoch);
+        let to = pushed_ref(self.job(), epoch);
         let output = self
             .mirror
             .call("fetching what was pushed elsewhere")
@@ -162,8 +214,13 @@ impl Worktree {
         Err(self.mirror.unreachable(output.error()))
     }
 
-    async fn check_pushed(&self, offered: &CommitId, pushed: &CommitId) -> Result<(), WorkspaceError> {
-        let branch = remote_branch(self.job(), self.epoch());
+    async fn check_pushed(
+        &self,
+        epoch: Epoch,
+        offered: &CommitId,
+        pushed: &CommitId,
+    ) -> Result<(), WorkspaceError> {
+        let branch = remote_branch(self.job(), epoch);
         if !self.mirror.is_ancestor(offered, pushed).await? {
             let rule = format!("{pushed} does not contain {offered}, from which the work was to start");
             return Err(WorkspaceError::refused("branch", &branch, rule));

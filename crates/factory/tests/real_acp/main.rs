@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use giga_domain::Permissions;
+use giga_domain::{FailReason, Permissions};
 use giga_factory::engines::{
     AcpConfig, Answer, Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, EnginesConfig,
     HostEnvironment, Inbox, Input, Preflight, Program, RUN_MARKER, Watchdog, engines_in,
@@ -320,7 +320,7 @@ async fn resumes(subject: &Subject) -> Seen {
     })?;
     check(second.report.session_id == first.report.session_id, || "under another name".to_owned())?;
     let said = second.report.summary.unwrap_or_default();
-    check(said.ends_with("Second."), || said.clone())?;
+    check(said == "Second.", || said.clone())?;
     Ok("the model sees the same conversation".to_owned())
 }
 
@@ -338,6 +338,9 @@ async fn trouble(subject: &Subject, kind: &str) -> Seen {
     let trial = Trial::new(subject, script).await;
     let ran = trial.run(trial.request(), None, None).await;
     match ran.report.outcome {
+        EngineOutcome::Failed(failure) if kind == "refusal" && failure.reason != FailReason::Refused => {
+            Err(failure.to_string())
+        }
         EngineOutcome::Failed(failure) => {
             let detail: String = failure.detail.chars().take(160).collect();
             Ok(format!(

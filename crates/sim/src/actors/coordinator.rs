@@ -123,6 +123,11 @@ impl Cluster {
         self.repeat(&mut steps, coordinator, heartbeat, heartbeat, |one| async move {
             let _ = one.presence_once().await;
         });
+        if scenario.rules.talk {
+            self.repeat(&mut steps, coordinator, 100, 400, |one| async move {
+                let _ = one.close_questions_once().await;
+            });
+        }
         if scenario.topic_jobs > 0 {
             self.topic_steps(&mut steps, coordinator);
         }

@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use giga_domain::factory::Advertised;
 use giga_domain::{Capability, CapabilitySet, Delivery};
+use giga_ports::Clock;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use super::merger::Merger;
 use super::nap;
+use super::provider::Noticed;
 use super::session::Intake;
 use crate::prng::Prng;
 use crate::scenario::FactoryPlan;
@@ -45,9 +47,11 @@ impl Host {
             let mode = Mode(Arc::new(Mutex::new(self.plan.delivery)));
             // Dropped at the end of this life, with everything that was begun in it.
             let mut life = JoinSet::new();
+            let noticed = Noticed::default();
             let part = Self { world: self.world.clone(), plan: self.plan.clone(), prng: self.prng.fork() };
-            life.spawn(part.heartbeats(mode.clone()));
-            let intake = Intake::new(self.world.clone(), self.plan.clone(), mode, lives, self.prng.fork());
+            life.spawn(part.heartbeats(mode.clone(), noticed.clone()));
+            let (world, plan) = (self.world.clone(), self.plan.clone());
+            let intake = Intake::new(world, plan, mode, noticed, lives, self.prng.fork());
             life.spawn(intake.run());
             let (world, factory) = (self.world.clone(), self.plan.id.clone());
             life.spawn(Merger { world, factory, prng: self.prng.fork() }.run());
@@ -63,21 +67,26 @@ impl Host {
         }
     }
 
-    fn advertised(&self, mode: Delivery) -> Advertised {
+    fn advertised(&self, mode: Delivery, noticed: &Noticed) -> Advertised {
         let capabilities = self.plan.capabilities.iter().copied().chain([Capability::SEVERAL_REPOS]);
         Advertised {
             capabilities: CapabilitySet::parse(capabilities).unwrap_or_default(),
             seat_limit: self.plan.seats,
             can_clone: true,
             delivery: Some(mode),
+            accounts: if self.world.scenario.rules.accounts {
+                noticed.reported(self.world.clock.now())
+            } else {
+                Vec::new()
+            },
             ..Advertised::default()
         }
     }
 
-    async fn heartbeats(mut self, mode: Mode) {
+    async fn heartbeats(mut self, mode: Mode, noticed: Noticed) {
         let interval = self.world.scenario.heartbeat.as_millis() as u64;
         loop {
-            let (id, advertised) = (self.plan.id.clone(), self.advertised(mode.get()));
+            let (id, advertised) = (self.plan.id.clone(), self.advertised(mode.get(), &noticed));
             let beat = self
                 .world
                 .call(&mut self.prng, |one| async move { one.heartbeat(id, advertised).await })

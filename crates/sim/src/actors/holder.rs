@@ -5,21 +5,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use giga_coordinator::Directive;
+use giga_coordinator::{Coordinator, Directive};
 use giga_domain::{
-    Checkpoint, FactoryId, FailReason, Failure, Holder, HolderAction, Job, JobId, RepoCommit, RunReport,
+    Ask, Checkpoint, FactoryId, FailReason, Failure, Holder, HolderAction, Job, JobId, RepoCommit, RunReport,
     Spend, Usd,
 };
+use giga_ports::Clock;
 
 use super::nap;
+use super::provider::Noticed;
 use crate::prng::Prng;
-use crate::scenario::micros;
+use crate::scenario::{ENGINES, micros};
 use crate::world::{Trouble, World};
 
 /// What a renewal tells the holder to do.
 enum Directed {
     GoOn,
     LetGo,
+    /// People said something.
+    Listen,
     /// Its job was cancelled: it may still say what the run cost.
     Cancelled,
     Stop,
@@ -35,16 +39,34 @@ pub(crate) struct Holding {
     /// What it may spend, where that is known.
     cap: Usd,
     spent: Usd,
+    /// The engine that it works with, in seeds with accounts.
+    engine: Option<&'static str>,
+    noticed: Noticed,
+    questions: u32,
     prng: Prng,
 }
 
 impl Holding {
-    pub(crate) fn new(world: Arc<World>, factory: FactoryId, job: &Job, prng: Prng) -> Self {
+    pub(crate) fn new(
+        world: Arc<World>,
+        factory: FactoryId,
+        noticed: Noticed,
+        job: &Job,
+        prng: Prng,
+    ) -> Self {
         let cap = job.lease().map_or(Usd::ZERO, |lease| lease.reserved);
         let several = job.spec.repos().filter(|_| !job.spec.more_repos.is_empty());
         let repos = several.map(str::to_owned).collect();
         let holder = Holder { factory, epoch: job.epoch };
-        Self { world, job: job.id, holder, repos, cap, spent: Usd::ZERO, prng }
+        let now = world.clock.now();
+        let mut may =
+            ENGINES.into_iter().filter(|name| job.spec.engine.is_any() || job.spec.engine.has(name));
+        // As a factory chooses: the first that it does not know to be closed.
+        let first = may.clone().next();
+        let engine = may.find(|engine| noticed.until(engine, now).is_none()).or(first);
+        let engine = engine.filter(|_| world.scenario.rules.accounts);
+        let questions = 0;
+        Self { world, job: job.id, holder, repos, cap, spent: Usd::ZERO, engine, noticed, questions, prng }
     }
 
     pub(crate) async fn run(mut self) {
@@ -57,6 +79,12 @@ impl Holding {
             nap(&mut self.prng, lease / 10, lease / 3).await;
             self.sleep_like_a_zombie().await;
             self.spend();
+            if self.account_is_closed().await {
+                return;
+            }
+            if self.world.scenario.rules.talk && self.prng.chance(250) && !self.ask_people().await {
+                return;
+            }
             if self.prng.chance(300) {
                 let note = Some(format!("step {step} of epoch {}", self.holder.epoch));
                 let checkpoint = HolderAction::Checkpoint(Checkpoint { note, ..Checkpoint::default() });
@@ -66,7 +94,7 @@ impl Holding {
                 continue;
             }
             match self.renew().await {
-                Directed::GoOn => {}
+                Directed::GoOn | Directed::Listen => {}
                 Directed::Cancelled if !self.spent.is_zero() && self.prng.chance(700) => {
                     return self.let_go().await;
                 }
@@ -83,6 +111,76 @@ impl Holding {
         let tells = !self.spent.is_zero() && self.prng.chance(700);
         let spent = tells.then(|| HolderAction::Spend(self.spent_so_far()));
         self.say(spent.into_iter().chain([last]).collect()).await;
+    }
+
+    /// What its provider does not let in any more ends the run, after the coordinator was told why.
+    async fn account_is_closed(&mut self) -> bool {
+        let Some(engine) = self.engine else { return false };
+        let now = self.world.clock.now();
+        let Some(until) = self.world.accounts.closed(engine, now) else { return false };
+        self.noticed.note(engine, until);
+        let (id, accounts) = (self.holder.factory.clone(), self.noticed.reported(now));
+        // What is lost here comes with the next heartbeat.
+        let report = |one: Arc<Coordinator>| async move { one.report_accounts(&id, accounts).await };
+        let _ = self.world.call(&mut self.prng, report).await;
+        let failure = Failure { reason: FailReason::OutOfQuota, detail: None };
+        let spent = HolderAction::Spend(self.spent_so_far());
+        self.say(vec![spent, HolderAction::Fail { failure, retryable: true }]).await;
+        true
+    }
+
+    /// Asks something and waits for the end of it, as long as it keeps its seat; whether it goes on.
+    async fn ask_people(&mut self) -> bool {
+        self.questions += 1;
+        let ask = Ask {
+            text: format!("question {} of epoch {}", self.questions, self.holder.epoch),
+            default: self.prng.chance(500).then(|| "as you like".to_owned()),
+            ..Ask::default()
+        };
+        // It asks again until it is heard: the same question is the same one.
+        let mut asked = None;
+        for _ in 0..6 {
+            let (job, holder, ask) = (self.job, self.holder.clone(), ask.clone());
+            let call = |one: Arc<Coordinator>| async move { one.ask(job, holder, ask).await };
+            match self.world.call(&mut self.prng, call).await {
+                Ok((_, question)) => asked = Some(question.number),
+                Err(Trouble::Refused(_)) => return false,
+                Err(Trouble::Lost) => nap(&mut self.prng, 20, 200).await,
+            }
+            if asked.is_some() {
+                break;
+            }
+        }
+        let Some(number) = asked else { return true };
+        let lease = self.world.scenario.lease.as_millis() as u64;
+        loop {
+            nap(&mut self.prng, lease / 10, lease / 3).await;
+            self.sleep_like_a_zombie().await;
+            match self.renew().await {
+                Directed::LetGo => {
+                    self.let_go().await;
+                    return false;
+                }
+                Directed::Cancelled | Directed::Stop => return false,
+                Directed::GoOn | Directed::Listen => {}
+            }
+            let job = self.job;
+            let look = |one: Arc<Coordinator>| async move { one.conversation(job, 0, Duration::ZERO).await };
+            let Ok(talk) = self.world.call(&mut self.prng, look).await else { continue };
+            let Some(question) = talk.question(number) else { return true };
+            let Some(closed) = &question.closed else { continue };
+            return match closed.seq {
+                Some(seq) if question.answer().is_some() => {
+                    self.say(vec![HolderAction::Delivered(vec![seq])]).await
+                }
+                // Nobody answered: the run has no way to go on.
+                _ => {
+                    let failure = Failure { reason: FailReason::Unanswered, detail: None };
+                    self.say(vec![HolderAction::Fail { failure, retryable: false }]).await;
+                    false
+                }
+            };
+        }
     }
 
     async fn let_go(&mut self) {
@@ -151,7 +249,15 @@ impl Holding {
             match renewed {
                 Ok(renewal) if renewal.directives.is_empty() => return Directed::GoOn,
                 Ok(renewal) if renewal.directives.contains(&Directive::Cancel) => return Directed::Cancelled,
-                Ok(renewal) if renewal.directives.contains(&Directive::Preempt) => return Directed::LetGo,
+                Ok(renewal)
+                    if renewal
+                        .directives
+                        .iter()
+                        .any(|d| matches!(d, Directive::Preempt | Directive::Park)) =>
+                {
+                    return Directed::LetGo;
+                }
+                Ok(renewal) if renewal.directives == [Directive::Input] => return Directed::Listen,
                 Ok(_) | Err(Trouble::Refused(_)) => return Directed::Stop,
                 Err(Trouble::Lost) => nap(&mut self.prng, 20, 200).await,
             }

@@ -12,6 +12,7 @@ use giga_domain::{
 use giga_ports::store::JobFilter;
 
 use super::{nap, topics};
+use crate::history::Record;
 use crate::prng::Prng;
 use crate::scenario::{Rules, micros};
 use crate::world::World;
@@ -54,6 +55,31 @@ impl Operator {
                 times_to_open -= 1;
             }
             self.look_after_some_job().await;
+            let often = if self.world.is_stormy() { 300 } else { 100 };
+            if self.world.scenario.rules.talk && self.prng.chance(often) {
+                self.answer_some_question().await;
+            }
+        }
+    }
+
+    /// The same person answers each question the same way, however often.
+    async fn answer_some_question(&mut self) {
+        let filter = JobFilter { needs_input: true, ..JobFilter::default() };
+        let look = |one: Arc<Coordinator>| async move {
+            one.reads().list_jobs(&filter, None, 50).await.map_err(Error::from)
+        };
+        let asking = self.world.call(&mut self.prng, look).await.unwrap_or_default();
+        if asking.is_empty() {
+            return;
+        }
+        let job = self.prng.pick(&asking).clone();
+        let open: Vec<u32> = job.open_questions().map(|question| question.number).collect();
+        let (id, question, actor) = (job.id, *self.prng.pick(&open), Actor::system("operator"));
+        let say = |one: Arc<Coordinator>| async move {
+            one.answer(id, Some(question), format!("answer {question}"), "ana".to_owned(), actor).await
+        };
+        if self.world.call(&mut self.prng, say).await.is_ok() {
+            self.world.history.add(Record::Answered { job: id, question });
         }
     }
 

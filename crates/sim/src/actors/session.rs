@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use super::factory::Mode;
 use super::holder::Holding;
 use super::nap;
+use super::provider::Noticed;
 use crate::prng::Prng;
 use crate::scenario::FactoryPlan;
 use crate::world::{Address, Trouble, World};
@@ -24,6 +25,7 @@ pub(crate) struct Intake {
     world: Arc<World>,
     plan: FactoryPlan,
     mode: Mode,
+    noticed: Noticed,
     life: u32,
     requests: u32,
     prng: Prng,
@@ -33,9 +35,16 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    pub(crate) fn new(world: Arc<World>, plan: FactoryPlan, mode: Mode, life: u32, prng: Prng) -> Self {
+    pub(crate) fn new(
+        world: Arc<World>,
+        plan: FactoryPlan,
+        mode: Mode,
+        noticed: Noticed,
+        life: u32,
+        prng: Prng,
+    ) -> Self {
         let (held, begun) = (JoinSet::new(), BTreeSet::new());
-        Self { world, plan, mode, life, requests: 0, prng, held, begun }
+        Self { world, plan, mode, noticed, life, requests: 0, prng, held, begun }
     }
 
     pub(crate) async fn run(mut self) {
@@ -56,7 +65,8 @@ impl Intake {
 
     fn begin(&mut self, job: &Job) {
         if self.begun.insert((job.id, job.epoch)) {
-            let holding = Holding::new(self.world.clone(), self.plan.id.clone(), job, self.prng.fork());
+            let (world, noticed) = (self.world.clone(), self.noticed.clone());
+            let holding = Holding::new(world, self.plan.id.clone(), noticed, job, self.prng.fork());
             self.held.spawn(holding.run());
         }
     }

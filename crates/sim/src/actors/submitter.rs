@@ -150,6 +150,13 @@ impl Submitter {
         if self.world.scenario.rules.money.is_some() && self.prng.chance(700) {
             lines.push(format!("budget: {{usd: {}}}", self.prng.pick(&["0.25", "0.50", "1.00", "2.00"])));
         }
+        if self.world.scenario.rules.talk {
+            lines.push(format!("ask: {{parkAfter: 1s, deadline: {}s}}", self.prng.between(1, 5)));
+        }
+        if self.world.scenario.rules.accounts {
+            let engines = ["engine: claude", "engine: codex", "engine: [claude, codex]", "engine: any"];
+            lines.push((*self.prng.pick(&engines)).to_owned());
+        }
         let (often, most) = if self.world.scenario.rules.graphs { (300, 3) } else { (150, 1) };
         if self.prng.chance(often) {
             let deps = self.some_known(&place.product, most);

@@ -1,9 +1,9 @@
 //! Attempts: used up by failures and by leases that ended, not by releases and evictions; given back by an operator,
 //! and by a reviewer who asks for changes of what succeeded.
 
-use giga_domain::{Event, EventKind, Job};
+use giga_domain::{Epoch, Event, EventKind, Job};
 
-use super::story::{Stories, is_held};
+use super::story::{Stories, grant_of, is_held};
 use super::{Evidence, Findings, Promise};
 use crate::history::{Record, Word};
 
@@ -19,11 +19,17 @@ pub(super) fn check(evidence: &Evidence, stories: &Stories<'_>, found: &mut Find
             Word::Report => {
                 matches!(ending, EventKind::Reported | EventKind::Shipping | EventKind::Shipped)
             }
-            Word::FailForNow => ending == EventKind::Retried,
+            Word::FailForNow => ending == EventKind::Retried || gives_up(stories.of_job(after.id), *epoch),
+            Word::FailForAccount => {
+                ending == EventKind::AccountClosed || gives_up(stories.of_job(after.id), *epoch)
+            }
             Word::FailForGood => ending == EventKind::Failed,
             // Of a cancelled job it is a bill, and no more than that.
             Word::Release => {
-                matches!(ending, EventKind::Released | EventKind::Preempted | EventKind::Cancelled)
+                matches!(
+                    ending,
+                    EventKind::Released | EventKind::Parked | EventKind::Preempted | EventKind::Cancelled
+                )
             }
         };
         if !as_reported {
@@ -32,6 +38,15 @@ pub(super) fn check(evidence: &Evidence, stories: &Stories<'_>, found: &mut Find
             found.add(Promise::AttemptsCounted, text);
         }
     }
+}
+
+/// Nobody answered what the run had asked, so it is not tried again, whatever it says.
+fn gives_up(events: &[&Event], epoch: Epoch) -> bool {
+    let mut of_run = events.iter().skip_while(|e| grant_of(e).is_none_or(|grant| grant.epoch != epoch));
+    of_run.next();
+    let mut of_run = of_run.take_while(|event| grant_of(event).is_none());
+    of_run.any(|event| event.kind == EventKind::QuestionExpired)
+        && events.iter().any(|event| event.kind == EventKind::Failed)
 }
 
 fn counted(job: &Job, events: &[&Event], found: &mut Findings) {

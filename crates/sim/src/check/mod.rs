@@ -1,6 +1,7 @@
 //! The promises of the specification, each checked from outside: by what was asked and answered at the store's boundary and
 //! by what is left in the end. The rules are written down here a second time on purpose, and never call the system's own.
 
+mod accounts;
 mod attempts;
 mod deliveries;
 mod events;
@@ -15,6 +16,7 @@ mod rows;
 mod standing;
 mod story;
 mod stranded;
+mod talk;
 mod terms;
 #[cfg(test)]
 mod tests;
@@ -86,6 +88,10 @@ pub enum Promise {
     GraphKept,
     /// What somebody subscribed to is sent under one id until it is taken or given up.
     DeliveredOnce,
+    /// A question has one end: the answer that was taken, or its deadline; nobody runs a job that waits for an answer.
+    Answered,
+    /// Nobody is sent to an account that is known to be closed.
+    AccountsKept,
     /// A job is shipped when its result is in its branch, and is in there once; the branch only ever moves to what passed
     /// and was announced.
     ShippedIsMerged,
@@ -147,6 +153,8 @@ pub fn check(evidence: &Evidence) -> Vec<Violation> {
     graph::check(evidence, &mut found);
     deliveries::check(evidence, &mut found);
     merges::check(evidence, &stories, &mut found);
+    talk::check(evidence, &stories, &mut found);
+    accounts::check(evidence, &mut found);
     stranded::check(evidence, &mut found);
     found.0
 }

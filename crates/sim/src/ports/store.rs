@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use giga_domain::{
-    Actor, Budget, BudgetChange, Factory, FailReason, Failure, Holder, HolderAction, Job, JobId, Leadership,
-    Offer, Refusal, State, Usd,
+    AccountState, Actor, Budget, BudgetChange, Command, Factory, FailReason, Failure, Holder, HolderAction,
+    Job, JobId, Leadership, Offer, Refusal, State, Usd,
 };
 use giga_ports::store::{
     Advertise, ChangeBudget, Claim, Claimed, EvictJobs, ExpireLeases, FanOut, Hold, MakeOffers, NewJob,
@@ -105,6 +105,9 @@ fn reported_by(actions: &[HolderAction]) -> Usd {
 fn word_of(actions: &[HolderAction]) -> Word {
     match actions.last() {
         Some(HolderAction::Report(_)) => Word::Report,
+        Some(HolderAction::Fail { failure, .. }) if failure.reason.is_of_the_account() => {
+            Word::FailForAccount
+        }
         Some(HolderAction::Fail { retryable: true, .. }) => Word::FailForNow,
         Some(HolderAction::Fail { retryable: false, .. }) => Word::FailForGood,
         Some(HolderAction::Release { .. }) => Word::Release,
@@ -201,6 +204,10 @@ impl Intercept for NodeStore {
             let failure = Failure { reason: FailReason::Infrastructure, detail: None };
             write.actions = vec![HolderAction::Fail { failure, retryable: true }];
         }
+        if self.world.has(Bug::QuotaCostsAttempt) && word == Word::FailForAccount {
+            let failure = Failure { reason: FailReason::Infrastructure, detail: None };
+            write.actions = vec![HolderAction::Fail { failure, retryable: true }];
+        }
         let reported = reported_by(&write.actions);
         if !reported.is_zero() {
             self.world.history.add(Record::Reporting { job: id, epoch, reported });
@@ -229,6 +236,12 @@ impl Intercept for NodeStore {
 
     async fn steer(&self, write: Steer) -> Result<Job> {
         let message = self.world.trace.is_kept().then(|| format!("{} {:?}", write.job, write.command));
+        if matches!(write.command, Command::Answer { .. })
+            && self.every(2, Bug::AnswerForgotten)
+            && let Some(job) = self.peek(write.job).await
+        {
+            return Ok(job);
+        }
         let answer = self.inner.steer(write).await;
         self.note(|| {
             let message = message.unwrap_or_default();
@@ -263,7 +276,16 @@ impl Intercept for NodeStore {
         if self.world.has(Bug::TooManySeats) {
             command.advertised.seat_limit += 3;
         }
-        self.inner.advertise(command).await
+        let closed = command.advertised.accounts.iter();
+        let closed = closed.filter_map(|account| Some((account.engine.clone(), account.until?))).collect();
+        let (at, factory) = (self.world.clock.now(), command.factory.clone());
+        if self.world.has(Bug::ClosedAccountForgotten) {
+            for account in &mut command.advertised.accounts {
+                (account.state, account.until) = (AccountState::Open, None);
+            }
+        }
+        let told = move |_: &Factory| Some(Record::Advertised { at, factory, closed });
+        self.to_the_end(|inner| async move { inner.advertise(command).await }, told).await
     }
 
     async fn lead(&self, command: TakeLead) -> Result<Leadership> {

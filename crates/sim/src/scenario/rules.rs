@@ -20,6 +20,10 @@ pub(crate) struct Rules {
     pub eviction_grace: Duration,
     /// How many listen.
     pub webhooks: u64,
+    /// Jobs ask people.
+    pub talk: bool,
+    /// Factories have engines, whose accounts are closed now and then.
+    pub accounts: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +54,8 @@ impl Rules {
             max_evictions: prng.between(0, 3),
             eviction_grace: Duration::from_millis(prng.between(1_000, 2_500)),
             webhooks: if prng.chance(120) { prng.between(1, 2) } else { 0 },
+            talk: has_jobs && prng.chance(250),
+            accounts: has_jobs && prng.chance(250),
         }
     }
 }

@@ -130,3 +130,18 @@ fn a_merge_that_fails_its_checks_is_noticed() {
 fn a_push_that_nobody_was_told_of_is_noticed() {
     is_found(Bug::UnannouncedPush, Promise::ShippedIsMerged);
 }
+
+#[test]
+fn an_answer_that_nobody_keeps_is_noticed() {
+    is_found_among_others(Bug::AnswerForgotten, Promise::Answered);
+}
+
+#[test]
+fn an_account_that_nobody_knows_to_be_closed_is_noticed() {
+    is_found_among_others(Bug::ClosedAccountForgotten, Promise::AccountsKept);
+}
+
+#[test]
+fn a_closed_account_that_costs_an_attempt_is_noticed() {
+    is_found(Bug::QuotaCostsAttempt, Promise::AttemptsCounted);
+}

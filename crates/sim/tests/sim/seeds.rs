@@ -20,4 +20,7 @@ fn every_seed_keeps_every_promise() {
     let Tally { charges, evictions, children, effects, .. } = tally;
     assert!(charges > SEEDS && children > SEEDS / 10, "{tally:?}");
     assert!(evictions > SEEDS / 40 && effects > SEEDS, "{tally:?}");
+    let Tally { questions, unanswered, parked, quota, .. } = tally;
+    assert!(questions > SEEDS / 10 && unanswered > SEEDS / 100 && parked > SEEDS / 50, "{tally:?}");
+    assert!(quota > SEEDS / 20, "{tally:?}");
 }

@@ -24,7 +24,7 @@ use super::config::EventFormat;
 use super::engine::{EngineFailure, EngineOutcome, EngineReport, EngineRequest, Inbox, Preflight, Usage};
 use super::events::{classify, is_account_refusal};
 use super::prices::PriceTable;
-use super::process::{Conversed, Cut, Launch, Run, converse, not_started};
+use super::process::{Conversed, Cut, JournalFiles, Launch, Run, converse, not_started};
 use super::programs::{Call, Cli, Program, Recipe};
 use super::sink::EventSink;
 use crate::sandbox::{HomeFile, HomeFolder, HostRule, Sandbox};
@@ -100,6 +100,14 @@ impl Recipe for Acp {
         self.account().map(Cli::shut_variables).unwrap_or_default()
     }
 
+    fn covered_folders(&self) -> &[&'static str] {
+        self.account().map(Cli::covered_folders).unwrap_or_default()
+    }
+
+    fn sandbox_variables(&self) -> &[(&'static str, &'static str)] {
+        self.account().map(Cli::sandbox_variables).unwrap_or_default()
+    }
+
     fn instruction_files(&self) -> &[&'static str] {
         self.account().map(Cli::instruction_files).unwrap_or_default()
     }
@@ -119,6 +127,12 @@ impl Recipe for Acp {
     fn acp(&self) -> Option<&AcpConfig> {
         Some(&self.config)
     }
+}
+
+/// The files of a session that are moved away before it is loaded.
+pub(super) fn set_aside(config: &AcpConfig) -> Option<JournalFiles> {
+    let cli = config.account.map(Program::cli).filter(|cli| cli.loads_over_its_journal());
+    cli.and_then(Cli::journal)
 }
 
 /// What a run is about, beside its request.

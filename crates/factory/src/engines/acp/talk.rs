@@ -112,7 +112,7 @@ impl<'a> Talk<'a> {
             sink,
             meter: Meter::new(task.prices, model, task.before),
             told: Usage::default(),
-            reader: Reader::default(),
+            reader: Reader::new(task.config.account.and_then(|program| program.cli().is_notice())),
             session: None,
             replaying: false,
             asked: BTreeMap::new(),

@@ -24,6 +24,8 @@ pub(super) struct Reader {
     /// The agent did something after what it said last.
     acted: bool,
     pub(super) answered: bool,
+    /// Chunks that are the agent's own warnings, and nothing that a model said.
+    is_notice: Option<fn(&str) -> bool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,12 +35,24 @@ enum Voice {
 }
 
 impl Reader {
+    pub(super) fn new(is_notice: Option<fn(&str) -> bool>) -> Self {
+        Self { is_notice, ..Self::default() }
+    }
+
     /// Whole lines, in order.
     pub(super) fn read(&mut self, update: SessionUpdate) -> Vec<String> {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => {
+                let text = text_of(chunk.content);
+                if let (Some(text), Some(is_notice)) = (&text, self.is_notice)
+                    && is_notice(text)
+                {
+                    let mut lines = self.flush();
+                    lines.extend(line(Voice::Says, text));
+                    return lines;
+                }
                 self.answered = true;
-                let Some(text) = text_of(chunk.content) else { return Vec::new() };
+                let Some(text) = text else { return Vec::new() };
                 // Some begin with nothing.
                 if !text.is_empty() && std::mem::take(&mut self.acted) {
                     self.reply.clear();

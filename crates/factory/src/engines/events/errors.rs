@@ -68,7 +68,7 @@ const CONTEXT: [&str; 9] = [
     "input is too long",
 ];
 
-const REFUSED: [&str; 12] = [
+const REFUSED: [&str; 13] = [
     "blocked due to safety",
     "blocked due to recitation",
     "blocked by safety",
@@ -80,6 +80,7 @@ const REFUSED: [&str; 12] = [
     "has been flagged",
     "was flagged for possible",
     "policy violation",
+    "violate our usage policy",
     "limited access to this content for safety",
 ];
 

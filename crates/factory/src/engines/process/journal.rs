@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
+use rustix::fs::{CWD, Dir, Mode, OFlags, RenameFlags, openat, renameat_with};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -172,7 +172,9 @@ impl Journal {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         if let Ok(root) = openat(CWD, &self.root, flags, Mode::empty()) {
             let mut left = MOST_ENTRIES;
-            self.walk(&root, Path::new(""), self.files.depth, named, &mut left, &mut found);
+            self.walk(&root, Path::new(""), self.files.depth, named, &mut left, &mut |folder, path, name| {
+                found.extend(plain_file(folder, name).map(|file| (path, file)));
+            });
         }
         found
     }
@@ -184,7 +186,7 @@ impl Journal {
         depth: usize,
         named: Option<&str>,
         left: &mut usize,
-        found: &mut Vec<(PathBuf, File)>,
+        each: &mut dyn FnMut(&OwnedFd, PathBuf, &OsStr),
     ) {
         let Ok(entries) = Dir::read_from(folder.as_fd()) else { return };
         let mut names: Vec<_> = entries
@@ -201,10 +203,10 @@ impl Journal {
             if depth > 0 {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 if let Ok(inner) = openat(folder, &name, flags, Mode::empty()) {
-                    self.walk(&inner, &path, depth - 1, named, left, found);
+                    self.walk(&inner, &path, depth - 1, named, left, each);
                 }
             } else if self.is_journal(&name, named) {
-                found.extend(plain_file(folder, &name).map(|file| (path, file)));
+                each(folder, path, &name);
             }
         }
     }
@@ -215,6 +217,23 @@ impl Journal {
             && Path::new(name).extension().is_some_and(|extension| extension == "jsonl")
             && named.is_none_or(|id| name.contains(id))
     }
+}
+
+/// The files of a session, under names that the program gives to none, but finds.
+pub(super) fn set_aside(files: JournalFiles, root: PathBuf, session: &str) {
+    const MARK: &str = "kept-";
+    let journal = Journal { files, root, is_shared: true, followed: BTreeMap::new() };
+    let named = &session[..session.floor_char_boundary(files.named_by)];
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(root) = openat(CWD, &journal.root, flags, Mode::empty()) else { return };
+    let mut left = MOST_ENTRIES;
+    journal.walk(&root, Path::new(""), files.depth, Some(named), &mut left, &mut |folder, _, name| {
+        let rest = name.to_str().and_then(|name| name.strip_prefix(files.prefix));
+        let Some(rest) = rest.filter(|rest| !rest.starts_with(MARK)) else { return };
+        let aside = format!("{}{MARK}{rest}", files.prefix);
+        // One that cannot be moved is loaded all the same, from where it is.
+        let _ = renameat_with(folder, name, folder, &aside, RenameFlags::NOREPLACE);
+    });
 }
 
 /// A FIFO would be opened for ever, a device could do anything.
@@ -309,6 +328,37 @@ mod tests {
         append(&root.path().join("18/rollout-87654321.jsonl"), "another's\n");
         assert_eq!(journal.look(None), Vec::<String>::new(), "not before its session is known");
         assert_eq!(journal.look(Some("12345678-9")), ["own"]);
+    }
+
+    #[test]
+    fn a_session_is_set_aside_once_and_nothing_else_is() {
+        let root = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        append(&root.path().join("p/rollout-18-12345678.jsonl"), "old\n");
+        append(&root.path().join("p/rollout-18-87654321.jsonl"), "another\n");
+        append(&elsewhere.path().join("rollout-18-12345678.jsonl"), "not a session's\n");
+        std::os::unix::fs::symlink(elsewhere.path(), root.path().join("q")).unwrap();
+        for _ in 0..2 {
+            set_aside(FILES, root.path().to_owned(), "12345678-9");
+        }
+        let names = |folder: &Path| {
+            let mut names: Vec<_> =
+                std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(
+            names(&root.path().join("p")),
+            ["rollout-18-87654321.jsonl", "rollout-kept-18-12345678.jsonl"]
+        );
+        assert_eq!(names(elsewhere.path()), ["rollout-18-12345678.jsonl"], "behind a link");
+        let mut journal = Journal {
+            files: FILES,
+            root: root.path().to_owned(),
+            is_shared: true,
+            followed: BTreeMap::new(),
+        };
+        assert_eq!(journal.look(Some("12345678-9")), ["old"], "it is still found by its name");
     }
 
     #[test]

@@ -243,13 +243,15 @@ pub(super) fn not_started(outcome: EngineOutcome) -> Run {
     Run { report, session_is_unknown: false }
 }
 
-/// Ends with the first watchdog that bites.
+/// Ends with the first watchdog that bites. That of silence stands still while people are asked.
 async fn watchdogs(request: &EngineRequest, quiet_since: watch::Receiver<Instant>) -> EngineFailure {
     let start = Instant::now();
     let watchdog = request.watchdog;
     let cap = request.budget.wall_ms.map(Duration::from_millis);
+    // When people were last waited for, as far as it is known.
+    let mut asked = start;
     loop {
-        let idle_end = *quiet_since.borrow() + watchdog.idle;
+        let idle_end = asked.max(*quiet_since.borrow()) + watchdog.idle;
         let wall_end = start + watchdog.wall;
         let cap_end = cap.map(|cap| start + cap);
         let next = cap_end.unwrap_or(wall_end).min(wall_end).min(idle_end);
@@ -268,7 +270,15 @@ async fn watchdogs(request: &EngineRequest, quiet_since: watch::Receiver<Instant
                 format!("the run was still going after {:?}", watchdog.wall),
             );
         }
-        if now >= *quiet_since.borrow() + watchdog.idle {
+        if now >= asked.max(*quiet_since.borrow()) + watchdog.idle {
+            let ended = match &request.asking {
+                Some(asking) => asking.ended().await,
+                None => None,
+            };
+            if let Some(ago) = ended.filter(|ago| *ago < watchdog.idle) {
+                asked = Instant::now().checked_sub(ago).unwrap_or(asked);
+                continue;
+            }
             return EngineFailure::passing(
                 FailReason::Timeout,
                 format!("the engine printed nothing for {:?}", watchdog.idle),
@@ -358,6 +368,13 @@ pub(super) fn read_journals(
 ) -> bool {
     journal_root(files, sandbox, env, Some(&run.sessions))
         .is_some_and(|root| Journal::read_whole(files, root, &run.session, each))
+}
+
+/// Before a session is loaded by a program that begins a file for it then, under a name that may be the old one's.
+pub(super) fn set_sessions_aside(files: JournalFiles, launch: &Launch, sandbox: &Sandbox, session: &str) {
+    if let Some((root, _)) = journal_root(files, sandbox, &launch.env, launch.view.kept.as_deref()) {
+        journal::set_aside(files, root, session);
+    }
 }
 
 struct Started {

@@ -101,6 +101,15 @@ impl Cli for Codex {
         events::read(event)
     }
 
+    /// Its adapter sends each warning as one piece of what the agent says (0.16.0).
+    fn is_notice(&self) -> Option<fn(&str) -> bool> {
+        Some(|text| {
+            let unknown_model =
+                text.starts_with("Model metadata for `") && text.contains("fallback metadata");
+            unknown_model || text.starts_with("Heads up: Long threads and multiple compactions")
+        })
+    }
+
     /// `sessions/2026/11/18/rollout-<time>-<session>.jsonl`
     fn journal(&self) -> Option<JournalFiles> {
         Some(JournalFiles {

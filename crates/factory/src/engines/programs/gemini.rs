@@ -117,6 +117,12 @@ impl Cli for Gemini {
         })
     }
 
+    /// Named by the minute, and emptied before it is read (0.61): a session would be lost to a run within the minute in which
+    /// it was begun.
+    fn loads_over_its_journal(&self) -> bool {
+        true
+    }
+
     fn read_journal(&self, entry: &Value) -> Vec<LineEvent> {
         events::read_journal(entry)
     }

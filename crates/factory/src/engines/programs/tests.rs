@@ -1,6 +1,7 @@
 //! What holds for all programs.
 
-use super::*;
+use super::{Program, is_session_id};
+use crate::sandbox::HostRule;
 
 #[test]
 fn every_engine_names_hosts() {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use giga_factory::agent;
 use tokio_util::sync::CancellationToken;
@@ -11,6 +12,8 @@ use super::world::World;
 /// The folder of the world that a child belongs to, and the name of its factory.
 const WORLD: &str = "AGENT_TEST_WORLD";
 const FACTORY: &str = "AGENT_TEST_FACTORY";
+/// Set where the work is saved by itself only at the beginning of a session.
+const SELDOM: &str = "AGENT_TEST_SAVES_SELDOM";
 
 /// Does nothing when it runs as a test among others.
 #[tokio::test]
@@ -23,6 +26,9 @@ async fn runs_as_a_child() {
     if let Ok(engines) = std::fs::read(world.join("engines.json")) {
         config.engines = serde_json::from_slice(&engines).unwrap();
     }
+    if std::env::var_os(SELDOM).is_some() {
+        config.checkpoint_every = Duration::from_hours(1);
+    }
     agent::run(config, CancellationToken::new()).await.unwrap();
 }
 
@@ -32,6 +38,14 @@ pub(crate) struct ChildFactory {
 
 impl ChildFactory {
     pub(crate) fn start(world: &World, factory: &str) -> Self {
+        Self::start_with(world, factory, &[])
+    }
+
+    pub(crate) fn that_saves_seldom(world: &World, factory: &str) -> Self {
+        Self::start_with(world, factory, &[(SELDOM, "1")])
+    }
+
+    fn start_with(world: &World, factory: &str, more: &[(&str, &str)]) -> Self {
         let log = std::fs::File::create(world.path().join(format!("{factory}.out"))).unwrap();
         let process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "agent::child::runs_as_a_child", "--nocapture"])
@@ -40,6 +54,7 @@ impl ChildFactory {
             // As an operator would hand it over; no engine may see it.
             .env("GIGA_TOKEN", &world.admin)
             .env("GIGA_URL", &world.url)
+            .envs(more.iter().copied())
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log)

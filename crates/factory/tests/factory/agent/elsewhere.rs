@@ -302,18 +302,26 @@ async fn a_repository_that_it_cannot_reach_is_refused_before_anything_costs() {
 async fn a_killed_factory_leaves_a_session_that_the_next_one_resumes() {
     let world = World::start().await;
     let origin = world.origin("hello");
-    let service = service(Dialect::Devin3, |task| {
-        push(task, &format!("turn-{}.txt", task.turn), "x\n");
-        if task.turn == 1 { Turn::working("half way") } else { Turn::finished("Done.") }
+    let (began, mut tasks) = tokio::sync::mpsc::unbounded_channel();
+    let service = service(Dialect::Devin3, move |task| {
+        if task.turn == 1 {
+            let _ = began.send(task.clone());
+            return Turn::working("half way");
+        }
+        push(task, "turn-2.txt", "x\n");
+        Turn::finished("Done.")
     })
     .await;
     service.write_settings(world.path());
-    let first = ChildFactory::start(&world, "a");
+    let first = ChildFactory::that_saves_seldom(&world, "a");
     let job = world.ask("fix", "engine: devin\nrepo: hello\nretry: {max: 3, backoff: 0s}").await;
-    // Saved, with the session's name, which is known before the first of its work.
-    let is_saved = |c: &Checkpoint| c.session_id.is_some() && c.commit.is_some();
-    world.until(&job, |job| job.checkpoint.as_ref().is_some_and(is_saved)).await;
+    // The session's name is saved as soon as it is known. What it pushes after that is not.
+    let is_known = |c: &Checkpoint| c.session_id.is_some();
+    world.until(&job, |job| job.checkpoint.as_ref().is_some_and(is_known)).await;
+    let task = tasks.recv().await.unwrap();
+    push(&task, "turn-1.txt", "x\n");
     first.kill9();
+    assert_eq!(world.job(&job).await.checkpoint.and_then(|checkpoint| checkpoint.commit), None);
     assert_eq!(remote_branches(&origin), [format!("giga/remote/{job}/1")]);
     let second = Factory::start(config(&world, "b", &service));
     tokio::time::timeout(PATIENCE, world.until(&job, |job| job.lease_epoch == 2)).await.unwrap();
@@ -322,6 +330,33 @@ async fn a_killed_factory_leaves_a_session_that_the_next_one_resumes() {
     let files = origin.git(&["ls-tree", "--name-only", "main"]);
     assert_eq!(files.lines().collect::<Vec<_>>(), ["greeting.txt", "turn-1.txt", "turn-2.txt"]);
     assert_eq!(remote_branches(&origin), Vec::<String>::new());
+    second.drain().await;
+}
+
+/// It had pushed everything when its factory was killed, and says so to the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_has_nothing_to_add_after_a_kill_is_done() {
+    let world = World::start().await;
+    let origin = world.origin("hello");
+    let (began, mut tasks) = tokio::sync::mpsc::unbounded_channel();
+    let service = service(Dialect::Devin3, move |task| {
+        if task.turn == 1 {
+            let _ = began.send(task.clone());
+            return Turn::working("half way");
+        }
+        Turn::finished("It was done already.")
+    })
+    .await;
+    service.write_settings(world.path());
+    let first = ChildFactory::that_saves_seldom(&world, "a");
+    let job = world.ask("fix", "engine: devin\nrepo: hello\nretry: {max: 3, backoff: 0s}").await;
+    world.until(&job, |job| job.checkpoint.as_ref().is_some_and(|c| c.session_id.is_some())).await;
+    push(&tasks.recv().await.unwrap(), "all.txt", "x\n");
+    first.kill9();
+    let second = Factory::start(config(&world, "b", &service));
+    shipped(&world, &job).await;
+    let files = origin.git(&["ls-tree", "--name-only", "main"]);
+    assert_eq!(files.lines().collect::<Vec<_>>(), ["all.txt", "greeting.txt"]);
     second.drain().await;
 }
 

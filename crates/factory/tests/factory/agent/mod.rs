@@ -6,6 +6,7 @@ mod proxy;
 mod service;
 pub(crate) mod world;
 
+mod asking;
 mod cleanup;
 mod crash;
 mod delivery;

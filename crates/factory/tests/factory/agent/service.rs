@@ -26,6 +26,7 @@ pub(crate) enum Dialect {
 }
 
 /// What one of its agents is asked to do.
+#[derive(Clone)]
 pub(crate) struct Task {
     pub(crate) repository: String,
     pub(crate) branch: String,

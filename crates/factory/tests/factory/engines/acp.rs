@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use giga_domain::{FailReason, Permissions, QuestionKind, Usd};
 use giga_factory::engines::{
-    AcpConfig, Answer, EngineEvent, EngineOutcome, Inbox, Input, Preflight, Question,
+    AcpConfig, Answer, EngineEvent, EngineOutcome, Inbox, Input, Preflight, Program, Question,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -38,6 +38,27 @@ fn acp(steps: &[&str]) -> Bench {
     bench.host.retain(|(name, _)| name != "HOME");
     bench.host.push(("HOME".to_owned(), bench.dir.path().join("home").display().to_string()));
     bench
+}
+
+/// As the adapter of Codex sends it.
+const WARNING: &str = "Model metadata for `m` not found. Defaulting to fallback metadata; this can degrade.";
+
+#[tokio::test]
+async fn a_warning_of_its_own_is_shown_and_is_no_answer() {
+    let of_codex = |steps: &[&str]| {
+        acp(steps).configured(|config| {
+            config.acp.get_mut("agent").unwrap().account = Some(Program::Codex);
+        })
+    };
+    let warning = format!("say {WARNING}");
+    let ran = of_codex(&[&warning, "say Done.", "usage 10"]).run().await;
+    ran.succeeded();
+    assert_eq!(ran.report.summary.as_deref(), Some("Done."));
+    assert!(ran.lines().contains(&WARNING), "{:?}", ran.lines());
+    let ran = of_codex(&[&warning]).run().await;
+    assert_eq!(ran.failure().reason, FailReason::Refused, "without a word of the model's");
+    let ran = acp(&[&warning]).run().await;
+    assert_eq!(ran.report.summary.as_deref(), Some(WARNING), "another agent may say it");
 }
 
 #[tokio::test]
@@ -201,6 +222,30 @@ async fn a_stopped_run_is_cancelled_and_says_what_it_used() {
     assert_eq!(deaf.report.outcome, EngineOutcome::Stopped);
     assert!(!deaf.report.metered);
     deaf.nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn while_a_person_thinks_silence_is_no_trouble() {
+    // The clock that goes on is the one that ends it.
+    let bench = acp(&["run ran.txt"]).with(|request| {
+        request.watchdog.idle = Duration::from_secs(2);
+        request.watchdog.wall = Duration::from_secs(5);
+    });
+    let (sender, mut events) = mpsc::channel(64);
+    let (_nobody_answers, inbox) = Inbox::channel(8);
+    let engine = bench.engine();
+    let run = engine.run(bench.request.clone(), sender, inbox, CancellationToken::new());
+    let heard = async {
+        let mut asked = 0;
+        while let Some(event) = events.recv().await {
+            asked += usize::from(matches!(event, EngineEvent::Question(_)));
+        }
+        asked
+    };
+    let (report, asked) = tokio::join!(run, heard);
+    assert_eq!(asked, 1);
+    let EngineOutcome::Failed(failure) = report.outcome else { panic!("{:?}", report.outcome) };
+    assert!(failure.detail.contains("still going after 5s"), "{}", failure.detail);
 }
 
 #[tokio::test]

@@ -1,9 +1,11 @@
 //! Every bad behaviour with every way out: the reason is right and no process is left.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use giga_domain::{FailReason, Usd};
-use giga_factory::engines::{EngineEvent, EngineOutcome, Inbox, Program, RUN_MARKER, kill_run};
+use giga_factory::engines::{Asking, EngineEvent, EngineOutcome, Inbox, Program, RUN_MARKER, kill_run};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -63,6 +65,23 @@ async fn silence() {
         bench.with(|request| request.watchdog.idle = Duration::from_millis(300)).run().await
     };
     each("plain", &["hang"], run, |ran| ran.failed(FailReason::Timeout, true)).await;
+}
+
+#[tokio::test]
+async fn silence_while_people_are_asked_is_none() {
+    let looks = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&looks);
+    // Open at two looks, and answered long ago at the third.
+    let asking = Asking::new(move || {
+        let look = counted.fetch_add(1, Ordering::SeqCst);
+        std::future::ready(Some(if look < 2 { Duration::ZERO } else { Duration::from_mins(1) }))
+    });
+    let bench = Bench::new("plain", &["hang"]).with(|request| {
+        request.watchdog.idle = Duration::from_millis(300);
+        request.asking = Some(asking);
+    });
+    bench.run().await.failed(FailReason::Timeout, true);
+    assert_eq!(looks.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test]
