@@ -32,7 +32,7 @@ type Result<T> = std::result::Result<T, BrokerError>;
 
 #[async_trait]
 pub trait Broker: Send + Sync {
-    /// `embedded`, `postgres`, `nats`: for people and metrics.
+    /// `embedded`, `postgres`, `nats`, `servicebus`: for people and metrics.
     fn kind(&self) -> &'static str;
 
     async fn ping(&self) -> Result<()>;

@@ -13,6 +13,14 @@ fn shown(home: &Home, args: &[&str]) -> Value {
     serde_json::from_str(&home.giga(&[args, &["-o", "json"]].concat()).ok()).unwrap()
 }
 
+/// Until the factory says that jobs reach it in this way.
+fn until_delivered_by(home: &Home, mode: &str) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while shown(home, &["factory", "show", "mac-1"])["actualDelivery"] != mode {
+        assert!(Instant::now() < deadline, "the factory is not reached by {mode}");
+    }
+}
+
 #[test]
 fn a_job_is_planned_in_the_shadow_and_then_read_by_a_factory_with_a_signature_of_its_own() {
     let home = Home::new();
@@ -65,13 +73,10 @@ fn a_job_is_planned_in_the_shadow_and_then_read_by_a_factory_with_a_signature_of
         }
     }
     assert!(peer.subscription("fleet", "shadow").is_object(), "{}", peer.state());
-    assert_eq!(shown(&home, &["factory", "show", "mac-1"])["actualDelivery"], "shadow");
+    until_delivered_by(&home, "shadow");
 
     home.giga(&["flags", "set", "delivery", "broker"]).ok();
-    let deadline = Instant::now() + Duration::from_mins(1);
-    while shown(&home, &["factory", "show", "mac-1"])["actualDelivery"] != "broker" {
-        assert!(Instant::now() < deadline, "the factory reads no offers");
-    }
+    until_delivered_by(&home, "broker");
     let before = offered();
     let job = submit(&home, &script("second"));
     event(&home, &job, "job.merged");
