@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 mod budgets;
+#[cfg(feature = "cosmos-emulator")]
+mod conformance_cosmos;
 mod conformance_memory;
 mod conformance_postgres;
 mod conformance_sqlite;
