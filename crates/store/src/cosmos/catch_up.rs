@@ -37,8 +37,8 @@ impl Shared {
             else {
                 return Err(moved_on());
             };
-            let pieces = stream::iter(manifest.pieces)
-                .map(|id| async move { self.read_changes(&id, &id).await });
+            let pieces =
+                stream::iter(manifest.pieces).map(|id| async move { self.read_changes(&id, &id).await });
             let mut pieces = std::pin::pin!(pieces.buffered(AT_ONCE));
             while let Some(piece) = pieces.try_next().await? {
                 fresh.apply(&piece.ok_or_else(moved_on)?.1)?;

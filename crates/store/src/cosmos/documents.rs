@@ -109,6 +109,18 @@ pub(super) struct Part {
     pub(super) text: String,
 }
 
+/// Where somebody says that others were faster again and again.
+pub(super) const WAITING: &str = "waiting";
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Waiting {
+    pub(super) id: String,
+    pub(super) pk: String,
+    pub(super) writer: u64,
+    /// The last commit that it lost against.
+    pub(super) last: u64,
+}
+
 pub(super) fn commit_id(number: u64) -> String {
     format!("commit-{number:020}")
 }

@@ -13,8 +13,11 @@
 mod catch_up;
 mod connect;
 mod documents;
+#[cfg(feature = "cosmos-emulator")]
+mod emulator;
 mod save;
 mod service;
+mod turns;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -26,10 +29,12 @@ use giga_ports::store::InterceptReads;
 use giga_ports::{Clock, StoreError, StoreReads};
 use tokio::sync::Mutex;
 
-pub use self::connect::{Address, Credential, connect};
+pub use self::connect::{Address, Credential, Identity, TopicsAt, connect};
 use self::documents::{Carrier, FORMAT, HEAD, Head, LOG, Load, Part, WHOLE, commit_id, cut};
-pub use self::service::Spent;
-use self::service::{Found, Service, Written};
+#[cfg(feature = "cosmos-emulator")]
+pub use self::emulator::EmulatedAccount;
+use self::service::{Found, Service, Written, emptied};
+pub use self::service::{Spent, failure};
 use crate::MemoryBackend;
 use crate::engine::{Backend, Batch, Committed};
 use crate::memory::changes::Changes;
@@ -77,6 +82,8 @@ struct Link {
     checked: u64,
     /// A call went wrong and may have been carried out.
     in_doubt: bool,
+    /// How many commits went through one after the other.
+    streak: u64,
     /// The parts of commits that were too long for one document, as long as these are there.
     parts: Vec<(u64, Vec<String>)>,
 }
@@ -88,7 +95,11 @@ impl CosmosBackend {
     }
 
     /// The same, with a snapshot after at least so many bytes.
-    pub async fn open_with(container: ContainerClient, clock: Arc<dyn Clock>, log_bytes: u64) -> Result<Self> {
+    pub async fn open_with(
+        container: ContainerClient,
+        clock: Arc<dyn Clock>,
+        log_bytes: u64,
+    ) -> Result<Self> {
         let service = Service::new(container);
         let (writer, head, etag) = register(&service).await?;
         let mut shared = Shared {
@@ -98,7 +109,14 @@ impl CosmosBackend {
             writer,
             named: AtomicU64::new(0),
             log_bytes,
-            link: Mutex::new(Link { head: Head::new(), etag, checked: 0, in_doubt: false, parts: Vec::new() }),
+            link: Mutex::new(Link {
+                head: Head::new(),
+                etag,
+                checked: 0,
+                in_doubt: false,
+                streak: 0,
+                parts: Vec::new(),
+            }),
             asked: AtomicU64::new(0),
             at: AtomicI64::new(0),
         };
@@ -120,7 +138,14 @@ impl CosmosBackend {
 
 impl Link {
     fn nowhere() -> Self {
-        Self { head: Head::new(), etag: String::new(), checked: 0, in_doubt: true, parts: Vec::new() }
+        Self {
+            head: Head::new(),
+            etag: String::new(),
+            checked: 0,
+            in_doubt: true,
+            streak: 0,
+            parts: Vec::new(),
+        }
     }
 }
 
@@ -170,9 +195,7 @@ impl Shared {
         let found = self.service.read::<Head>(LOG, HEAD, Some(&link.etag)).await?;
         let new = match found {
             Found::Same => false,
-            Found::Missing => {
-                return Err(StoreError::broken_because("its head is gone: was the container emptied?"));
-            }
+            Found::Missing => return Err(emptied()),
             Found::Document(head, etag) => {
                 let new = head.last != link.head.last;
                 self.follow(link, head).await?;
@@ -191,14 +214,19 @@ impl Shared {
         if link.in_doubt {
             self.look(&mut link).await?;
         }
-        for _ in 0..MOST_LOST {
+        self.give_way(&mut link).await?;
+        for lost in 1..=MOST_LOST {
             let now = self.now();
             let needs = batch.needs();
             let (changes, appends) = {
                 let tables = self.tables.tables();
                 let writes = batch.decide(tables.load(&needs, now));
                 let appends = !writes.events.is_empty();
-                if writes.is_empty() { (Changes::default(), false) } else { (tables.changes(writes), appends) }
+                if writes.is_empty() {
+                    (Changes::default(), false)
+                } else {
+                    (tables.changes(writes), appends)
+                }
             };
             if changes.is_empty() {
                 // Nothing to write was decided too, and so it has to be about what is there now.
@@ -225,12 +253,15 @@ impl Shared {
                     self.at.store(head.at, Ordering::SeqCst);
                     link.remember(number, &commit.load);
                     (link.head, link.etag, link.checked) = (head, etag, upto);
+                    link.streak += 1;
                     if folds {
                         self.save_in_the_background();
                     }
                     return Ok(Committed { head: appends.then_some(end) });
                 }
                 Ok(Written::Lost) => {
+                    link.streak = 0;
+                    self.ask_for_a_turn(&link, lost).await?;
                     self.look(&mut link).await?;
                 }
                 Err(error) => {
@@ -255,7 +286,9 @@ impl Shared {
         let mut parts = Vec::new();
         for part in cut(&text) {
             let id = self.name("part");
-            self.service.create(&id, &id, &Part { id: id.clone(), pk: id.clone(), text: part.to_owned() }).await?;
+            self.service
+                .create(&id, &id, &Part { id: id.clone(), pk: id.clone(), text: part.to_owned() })
+                .await?;
             parts.push(id);
         }
         Ok((Carrier { id, pk, load: Load::Parts(parts) }, length))
@@ -307,9 +340,7 @@ impl InterceptReads for CosmosBackend {
     async fn ping(&self) -> Result<()> {
         match self.shared.service.read::<Head>(LOG, HEAD, None).await? {
             Found::Document(..) => Ok(()),
-            Found::Same | Found::Missing => {
-                Err(StoreError::broken_because("its head is gone: was the container emptied?"))
-            }
+            Found::Same | Found::Missing => Err(emptied()),
         }
     }
 }

@@ -88,8 +88,12 @@ impl Shared {
             return self.discard(&manifest).await;
         };
         let oldest = link.head.oldest;
-        let parts: Vec<String> =
-            link.parts.iter().filter(|(number, _)| *number <= at).flat_map(|(_, parts)| parts.clone()).collect();
+        let parts: Vec<String> = link
+            .parts
+            .iter()
+            .filter(|(number, _)| *number <= at)
+            .flat_map(|(_, parts)| parts.clone())
+            .collect();
         drop(link);
 
         for number in oldest..=at {

@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use azure_data_cosmos::models::ResponseHeaders;
-use azure_data_cosmos::options::{
-    BatchReplaceOptions, ItemReadOptions, Precondition,
-};
+use azure_data_cosmos::options::{BatchReplaceOptions, ItemReadOptions, Precondition};
 use azure_data_cosmos::{ContainerClient, CosmosError, TransactionalBatch};
 use giga_ports::StoreError;
 use parking_lot::Mutex;
@@ -88,7 +86,8 @@ impl Service {
                     return Ok(Found::Same);
                 }
                 let etag = answer.headers().etag().map(ToString::to_string);
-                let etag = etag.ok_or_else(|| StoreError::broken_because(format!("{id} came without an etag")))?;
+                let etag =
+                    etag.ok_or_else(|| StoreError::broken_because(format!("{id} came without an etag")))?;
                 Ok(Found::Document(answer.into_model().map_err(failure)?, etag))
             }
             Err(error) => {
@@ -116,6 +115,20 @@ impl Service {
         }
     }
 
+    /// Whatever was there before.
+    pub(super) async fn put(&self, partition: &str, id: &str, document: &impl Serialize) -> Result<()> {
+        match Box::pin(self.container.upsert_item(partition.to_owned(), id, document, None)).await {
+            Ok(answer) => {
+                self.charge(Some(answer.headers()), |spent| spent.writes += 1);
+                Ok(())
+            }
+            Err(error) => {
+                self.charge_failed(&error, |spent| spent.writes += 1);
+                Err(failure(error))
+            }
+        }
+    }
+
     /// One that is gone already is fine.
     pub(super) async fn delete(&self, partition: &str, id: &str) -> Result<()> {
         match Box::pin(self.container.delete_item(partition.to_owned(), id, None)).await {
@@ -137,7 +150,8 @@ impl Service {
         head: &Head,
         commit: Option<&impl Serialize>,
     ) -> Result<Written> {
-        let matching = BatchReplaceOptions::default().with_precondition(Precondition::if_match(known.to_owned()));
+        let matching =
+            BatchReplaceOptions::default().with_precondition(Precondition::if_match(known.to_owned()));
         let mut batch = TransactionalBatch::new(LOG.to_owned())
             .replace_item(HEAD, head, Some(matching))
             .map_err(failure)?;
@@ -148,7 +162,11 @@ impl Service {
             Ok(answer) => answer,
             Err(error) => {
                 self.charge_failed(&error, |spent| spent.writes += 1);
-                return if matches!(code(&error), 409 | 412) { Ok(Written::Lost) } else { Err(failure(error)) };
+                return if matches!(code(&error), 409 | 412) {
+                    Ok(Written::Lost)
+                } else {
+                    Err(failure(error))
+                };
             }
         };
         self.charge(Some(answer.headers()), |spent| spent.writes += 1);
@@ -159,10 +177,15 @@ impl Service {
             None => {}
             Some((409 | 412, _)) => return Ok(Written::Lost),
             Some((429, after)) => return Err(throttled(after).await),
-            Some((status @ (400 | 401 | 403 | 404 | 413), _)) => {
-                return Err(StoreError::broken_because(format!("Cosmos DB refused a commit with status {status}")));
+            Some((404, _)) => return Err(emptied()),
+            Some((status @ (400 | 401 | 403 | 413), _)) => {
+                return Err(StoreError::broken_because(format!(
+                    "Cosmos DB refused a commit with status {status}"
+                )));
             }
-            Some((status, _)) => return Err(unavailable(format!("Cosmos DB answered a commit with status {status}"))),
+            Some((status, _)) => {
+                return Err(unavailable(format!("Cosmos DB answered a commit with status {status}")));
+            }
         }
         let etag = results.results().first().and_then(|result| result.etag());
         let etag = etag.ok_or_else(|| StoreError::broken_because("a commit was answered without an etag"))?;
@@ -173,7 +196,13 @@ impl Service {
 /// The client has waited as often as it does by itself; this waits once more, as long as the service asks for.
 async fn throttled(after: Option<Duration>) -> StoreError {
     tokio::time::sleep(after.unwrap_or(Duration::from_millis(100)).min(Duration::from_secs(5))).await;
-    unavailable("Cosmos DB throttles this store (429): it has fewer request units per second than are asked for")
+    unavailable(
+        "Cosmos DB throttles this store (429): it has fewer request units per second than are asked for",
+    )
+}
+
+pub(super) fn emptied() -> StoreError {
+    StoreError::broken_because("its head is gone: was the container emptied?")
 }
 
 fn unavailable(reason: impl Into<String>) -> StoreError {
@@ -190,13 +219,19 @@ fn is_about_an_item(error: &CosmosError) -> bool {
 }
 
 /// Which errors pass, and what to do about those that do not.
-pub(super) fn failure(error: CosmosError) -> StoreError {
+pub fn failure(error: CosmosError) -> StoreError {
     let remedy = match code(&error) {
         400 | 405 => "this is a bug, or the container is partitioned by something else than /pk",
-        401 => "the key or the identity is not accepted: check it, and that the clock of this machine is right",
+        401 => {
+            "the key or the identity is not accepted: check it, and that the clock of this machine is right"
+        }
         403 => {
             "the identity may not use the data: give it the role `Cosmos DB Built-in Data Contributor`, and let \
              this machine through the account's firewall"
+        }
+        // A replica that is behind what this client has seen elsewhere.
+        404 if !is_about_an_item(&error) && error.status().is_read_session_not_available() => {
+            return StoreError::unavailable(error);
         }
         404 => "create the database and the container, partitioned by /pk, first (docs/cosmos.md)",
         409 | 412 => "somebody else writes what only the store should",

@@ -88,7 +88,9 @@ impl Tables {
 
         let factories = writes.seen_factories.keys().chain(&writes.delete_factories);
         let factories = factories.chain(writes.put_factories.iter().map(|factory| &factory.id));
-        slice.factories.extend(factories.filter_map(|id| Some((id.clone(), self.factories.get(id)?.clone()))));
+        slice
+            .factories
+            .extend(factories.filter_map(|id| Some((id.clone(), self.factories.get(id)?.clone()))));
         let flags = writes.delete_flags.iter();
         slice.flags.extend(flags.filter_map(|name| Some((name.clone(), self.flags.get(name)?.clone()))));
         let secrets = writes.secrets.delete.iter();
@@ -116,7 +118,8 @@ impl Tables {
 
     fn slice_jobs(&self, writes: &Writes, slice: &mut Self) {
         let retired: HashSet<JobId> = writes.retire_jobs.iter().copied().collect();
-        let changed = writes.update_jobs.iter().map(|job| job.id).chain(writes.put_leases.iter().map(|row| row.job));
+        let changed =
+            writes.update_jobs.iter().map(|job| job.id).chain(writes.put_leases.iter().map(|row| row.job));
         for id in changed.chain(writes.retire_jobs.iter().copied()) {
             slice.jobs.extend(self.jobs.get(&id).map(|job| (id, job.clone())));
         }
@@ -127,7 +130,10 @@ impl Tables {
         }
         for id in &retired {
             slice.texts.extend(self.texts.get(id).map(|text| (*id, text.clone())));
-            let key = self.jobs.get(id).and_then(|job| Some((job.product.clone(), job.spec.idempotency_key.clone()?)));
+            let key = self
+                .jobs
+                .get(id)
+                .and_then(|job| Some((job.product.clone(), job.spec.idempotency_key.clone()?)));
             slice.keys.extend(key.and_then(|key| Some((key.clone(), self.keys.get(&key)?.clone()))));
         }
         let from = |id: &JobId| (*id, giga_domain::Epoch::ZERO)..=(*id, giga_domain::Epoch(u64::MAX));
@@ -151,8 +157,7 @@ impl Tables {
         }
         let withdrawn: HashSet<JobId> = writes.withdraw_offers.iter().chain(&retired).copied().collect();
         let sent: HashSet<_> = writes.delete_offers.iter().copied().collect();
-        let going =
-            self.offers.iter().filter(|(key, _)| withdrawn.contains(&key.0) || sent.contains(key));
+        let going = self.offers.iter().filter(|(key, _)| withdrawn.contains(&key.0) || sent.contains(key));
         slice.offers.extend(going.map(|(key, waiting)| (*key, waiting.clone())));
     }
 }

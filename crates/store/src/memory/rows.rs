@@ -72,7 +72,9 @@ impl Key {
             Self::Reconsider(row) => ("reconsider", vec![row.to_string()]),
             Self::Effect(id) => ("effect", vec![id.to_string()]),
             Self::Charge(place) => ("charge", vec![place.to_string()]),
-            Self::Corrected(product, request) => ("corrected", vec![product.to_string(), request.to_string()]),
+            Self::Corrected(product, request) => {
+                ("corrected", vec![product.to_string(), request.to_string()])
+            }
             Self::Event(pos) => ("event", vec![pos.to_string()]),
             Self::Counters => ("counters", Vec::new()),
         };
@@ -107,7 +109,9 @@ impl Key {
                 ["reconsider", row] => Self::Reconsider(row.parse().ok()?),
                 ["effect", id] => Self::Effect(id.parse().ok()?),
                 ["charge", place] => Self::Charge(place.parse().ok()?),
-                ["corrected", product, request] => Self::Corrected(product.parse().ok()?, request.parse().ok()?),
+                ["corrected", product, request] => {
+                    Self::Corrected(product.parse().ok()?, request.parse().ok()?)
+                }
                 ["event", pos] => Self::Event(FeedPos(pos.parse().ok()?)),
                 ["counters"] => Self::Counters,
                 _ => return None,
@@ -135,12 +139,16 @@ impl Tables {
         keys.extend(self.jobs.keys().copied().map(Key::Job));
         keys.extend(self.texts.keys().copied().map(Key::Text));
         keys.extend(self.runs.keys().map(|(job, epoch)| Key::Run(*job, *epoch)));
-        keys.extend(self.artifacts.keys().map(|(job, epoch, name)| Key::Artifact(*job, *epoch, name.clone())));
+        keys.extend(
+            self.artifacts.keys().map(|(job, epoch, name)| Key::Artifact(*job, *epoch, name.clone())),
+        );
         keys.extend(self.offers.keys().map(|(job, seq)| Key::Offer(*job, *seq)));
         keys.extend(self.reconsider.keys().copied().map(Key::Reconsider));
         keys.extend(self.effects.effects.keys().cloned().map(Key::Effect));
         keys.extend((0..self.charges.len() as u64).map(Key::Charge));
-        keys.extend(self.corrected.iter().cloned().map(|(product, request)| Key::Corrected(product, request)));
+        keys.extend(
+            self.corrected.iter().cloned().map(|(product, request)| Key::Corrected(product, request)),
+        );
         keys.extend(self.events.iter().map(|event| Key::Event(event.pos)));
         keys.push(Key::Counters);
         keys
@@ -153,7 +161,9 @@ impl Tables {
                 let profile = self.registry.profiles.get(&(product.clone(), name.clone(), *version))?;
                 named(&rows::PROFILES, rows::profile_row(profile))
             }
-            Key::SharedKey(name) => named(&rows::SECRETS, rows::shared_key_row(self.registry.keys.get(name)?)),
+            Key::SharedKey(name) => {
+                named(&rows::SECRETS, rows::shared_key_row(self.registry.keys.get(name)?))
+            }
             Key::Secret(product, name) => {
                 let sealed = self.secrets.get(&(product.clone(), name.clone()))?;
                 named(&rows::JOB_SECRETS, rows::sealed_secret_row(sealed))
@@ -199,7 +209,8 @@ impl Tables {
 
     fn text_row(&self, id: JobId) -> Option<Value> {
         let text = self.texts.get(&id)?;
-        let key = self.jobs.get(&id).and_then(|job| Some((job.product.clone(), job.spec.idempotency_key.clone()?)));
+        let key =
+            self.jobs.get(&id).and_then(|job| Some((job.product.clone(), job.spec.idempotency_key.clone()?)));
         let fingerprint = key.and_then(|key| self.keys.get(&key)).map(|(_, fingerprint)| fingerprint);
         Some(json!({
             "manifest": text.manifest,

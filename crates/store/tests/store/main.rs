@@ -7,6 +7,8 @@ mod conformance_cosmos;
 mod conformance_memory;
 mod conformance_postgres;
 mod conformance_sqlite;
+#[cfg(feature = "cosmos-emulator")]
+mod cosmos;
 mod effects_postgres;
 mod faults_postgres;
 mod fixtures;
