@@ -15,43 +15,46 @@ use crate::memory::changes::Changes;
 const AT_ONCE: usize = 16;
 
 impl Shared {
-    /// Brings the tables to this head.
-    pub(super) async fn follow(&self, link: &mut Link, head: Head) -> Result<()> {
+    /// Brings the tables to this head. `false` where what it names is gone already: then there is a newer one.
+    pub(super) async fn follow(&self, link: &mut Link, head: Head) -> Result<bool> {
         let from = link.head.last + 1;
         if head.last >= from && (head.oldest > from || !self.read_log(link, from..=head.last, None).await?) {
             // Somebody has folded what is missing here into a snapshot.
-            self.start_over(link, &head).await?;
+            if !self.start_over(link, &head).await? {
+                return Ok(false);
+            }
         }
         self.at.fetch_max(head.at, Ordering::SeqCst);
         link.parts.retain(|(number, _)| *number >= head.oldest);
         link.head = head;
-        Ok(())
+        Ok(true)
     }
 
-    async fn start_over(&self, link: &mut Link, head: &Head) -> Result<()> {
+    async fn start_over(&self, link: &mut Link, head: &Head) -> Result<bool> {
         let mut fresh = Tables::default();
         let mut from = 1;
         if let Some(snapshot) = &head.snapshot {
             let Found::Document(manifest, _) =
                 self.service.read::<Manifest>(&snapshot.manifest, &snapshot.manifest, None).await?
             else {
-                return Err(moved_on());
+                return Ok(false);
             };
             let pieces =
                 stream::iter(manifest.pieces).map(|id| async move { self.read_changes(&id, &id).await });
             let mut pieces = std::pin::pin!(pieces.buffered(AT_ONCE));
             while let Some(piece) = pieces.try_next().await? {
-                fresh.apply(&piece.ok_or_else(moved_on)?.1)?;
+                let Some((_, rows)) = piece else { return Ok(false) };
+                fresh.apply(&rows)?;
             }
             from = snapshot.at + 1;
         }
         link.parts.clear();
         if !self.read_log(link, from..=head.last, Some(&mut fresh)).await? {
-            return Err(moved_on());
+            return Ok(false);
         }
         *self.tables.tables() = fresh;
         link.head.last = head.last;
-        Ok(())
+        Ok(true)
     }
 
     /// Applies these commits to the tables, or to others; `false` where one of them is gone.
@@ -101,9 +104,4 @@ impl Shared {
         };
         Ok(Some((load, Changes::from_json(changes)?)))
     }
-}
-
-/// The log was folded while it was being read; the next try finds the snapshot.
-fn moved_on() -> StoreError {
-    StoreError::Unavailable { reason: "the log was folded while it was read".to_owned(), source: None }
 }

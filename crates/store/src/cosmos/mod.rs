@@ -44,6 +44,9 @@ type Result<T> = std::result::Result<T, StoreError>;
 /// How often a commit is decided again because others were faster, before callers hear of it.
 const MOST_LOST: u32 = 200;
 
+/// How often the log is read again because it was folded meanwhile.
+const MOST_FOLDED: u32 = 20;
+
 /// How much is written to the log before it is folded into a snapshot, at least. Past that, as much as the last
 /// snapshot had: so each byte is written about twice.
 pub const LOG_BYTES: u64 = 16_000_000;
@@ -101,8 +104,8 @@ impl CosmosBackend {
         log_bytes: u64,
     ) -> Result<Self> {
         let service = Service::new(container);
-        let (writer, head, etag) = register(&service).await?;
-        let mut shared = Shared {
+        let writer = register(&service).await?;
+        let shared = Arc::new(Shared {
             service,
             tables: MemoryBackend::new(clock.clone()),
             clock,
@@ -111,19 +114,17 @@ impl CosmosBackend {
             log_bytes,
             link: Mutex::new(Link {
                 head: Head::new(),
-                etag,
+                etag: String::new(),
                 checked: 0,
-                in_doubt: false,
+                in_doubt: true,
                 streak: 0,
                 parts: Vec::new(),
             }),
             asked: AtomicU64::new(0),
             at: AtomicI64::new(0),
-        };
-        let mut link = std::mem::replace(shared.link.get_mut(), Link::nowhere());
-        shared.follow(&mut link, head).await?;
-        *shared.link.get_mut() = link;
-        Ok(Self { shared: Arc::new(shared) })
+        });
+        shared.fresh().await?;
+        Ok(Self { shared })
     }
 
     pub fn spent(&self) -> Spent {
@@ -136,21 +137,8 @@ impl CosmosBackend {
     }
 }
 
-impl Link {
-    fn nowhere() -> Self {
-        Self {
-            head: Head::new(),
-            etag: String::new(),
-            checked: 0,
-            in_doubt: true,
-            streak: 0,
-            parts: Vec::new(),
-        }
-    }
-}
-
 /// Takes the next number of a writer, and makes the head where it is missing.
-async fn register(service: &Service) -> Result<(u64, Head, String)> {
+async fn register(service: &Service) -> Result<u64> {
     loop {
         let (mut head, etag) = match service.read::<Head>(LOG, HEAD, None).await? {
             Found::Document(head, etag) => (head, etag),
@@ -166,8 +154,8 @@ async fn register(service: &Service) -> Result<(u64, Head, String)> {
             )));
         }
         head.writers += 1;
-        if let Written::Done(etag) = service.advance(&etag, &head, None::<&Carrier>).await? {
-            return Ok((head.writers, head, etag));
+        if let Written::Done(_) = service.advance(&etag, &head, None::<&Carrier>).await? {
+            return Ok(head.writers);
         }
     }
 }
@@ -192,20 +180,26 @@ impl Shared {
     /// Whether there was anything new.
     async fn look(&self, link: &mut Link) -> Result<bool> {
         let upto = self.asked.load(Ordering::SeqCst);
-        let found = self.service.read::<Head>(LOG, HEAD, Some(&link.etag)).await?;
-        let new = match found {
-            Found::Same => false,
-            Found::Missing => return Err(emptied()),
-            Found::Document(head, etag) => {
-                let new = head.last != link.head.last;
-                self.follow(link, head).await?;
-                link.etag = etag;
-                new
+        let mut new = false;
+        for _ in 0..MOST_FOLDED {
+            let known = (!link.etag.is_empty()).then_some(&*link.etag);
+            match self.service.read::<Head>(LOG, HEAD, known).await? {
+                Found::Same => {}
+                Found::Missing => return Err(emptied()),
+                Found::Document(head, etag) => {
+                    new |= head.last != link.head.last;
+                    if !self.follow(link, head).await? {
+                        // The log was folded while it was read.
+                        continue;
+                    }
+                    link.etag = etag;
+                }
             }
-        };
-        link.checked = upto;
-        link.in_doubt = false;
-        Ok(new)
+            link.checked = upto;
+            link.in_doubt = false;
+            return Ok(new);
+        }
+        Err(StoreError::Unavailable { reason: "its log is folded all the time".to_owned(), source: None })
     }
 
     async fn commit(self: &Arc<Self>, batch: &mut Batch) -> Result<Committed> {
