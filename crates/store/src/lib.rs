@@ -1,4 +1,4 @@
-//! The only crate that knows SQL: three stores behind one batch engine.
+//! The only crate that knows SQL: the stores behind one batch engine.
 //!
 //! `engine` decides, purely, what a batch of commands changes; a backend only loads what the batch needs, locks it
 //! and writes the result in one transaction. No rule of the domain is ever written in SQL a second time.

@@ -30,7 +30,7 @@ pub(super) fn secret_keys(settings: &Settings, store: &str, data: &Path) -> Arc<
         return Arc::new(KeyFile { path, is_ours: false });
     }
     // Several coordinators share a database, and none of their folders is the one.
-    let is_shared = store.starts_with("postgres:") || store.starts_with("postgresql:");
+    let is_shared = ["postgres:", "postgresql:", "cosmos:"].iter().any(|shared| store.starts_with(shared));
     if is_shared { Arc::new(NoSecretKeys) } else { in_folder(data) }
 }
 

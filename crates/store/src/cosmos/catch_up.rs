@@ -24,7 +24,7 @@ impl Shared {
                 return Ok(false);
             }
         }
-        self.at.fetch_max(head.at, Ordering::SeqCst);
+        self.at.store(head.at, Ordering::SeqCst);
         link.parts.retain(|(number, _)| *number >= head.oldest);
         link.head = head;
         Ok(true)

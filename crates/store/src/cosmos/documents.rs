@@ -25,7 +25,7 @@ pub(super) struct Head {
     pub(super) format: u32,
     /// The number of the last commit.
     pub(super) last: u64,
-    /// The latest time that any commit was made at.
+    /// When the last commit was made, by the store's time.
     pub(super) at: i64,
     /// How many writers have opened the store: the next one's number.
     pub(super) writers: u64,

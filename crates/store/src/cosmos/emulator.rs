@@ -9,6 +9,7 @@ use azure_data_cosmos::{
     AccountEndpoint, AccountReference, ContainerClient, CosmosClientBuilder, CosmosError,
     CosmosRuntimeBuilder, RoutingStrategy,
 };
+use azure_data_cosmos_driver::fault_injection::FaultInjectionRule;
 use azure_data_cosmos_driver::in_memory_emulator::{
     ConsistencyLevel, ContainerConfig, InMemoryEmulatorHttpClient, RequestObserver, VirtualAccountConfig,
     VirtualRegion,
@@ -55,14 +56,35 @@ impl EmulatedAccount {
 
     /// The container, reached as a process of its own would.
     pub async fn container(&self) -> Result<ContainerClient, CosmosError> {
-        self.container_named(CONTAINER).await
+        self.reach(CONTAINER, Vec::new()).await
+    }
+
+    /// The same, where this goes wrong on the way.
+    pub async fn container_with(
+        &self,
+        faults: Vec<Arc<FaultInjectionRule>>,
+    ) -> Result<ContainerClient, CosmosError> {
+        self.reach(CONTAINER, faults).await
     }
 
     /// Another one, which is not there.
     pub async fn container_named(&self, name: &str) -> Result<ContainerClient, CosmosError> {
+        self.reach(name, Vec::new()).await
+    }
+
+    async fn reach(
+        &self,
+        name: &str,
+        faults: Vec<Arc<FaultInjectionRule>>,
+    ) -> Result<ContainerClient, CosmosError> {
         let endpoint: AccountEndpoint = GATEWAY.parse()?;
         let account = AccountReference::with_authentication_key(endpoint, Secret::new("dGVzdGtleQ=="));
-        let runtime = CosmosRuntimeBuilder::from(self.emulator.runtime_builder()).build().await?;
+        let runtime = if faults.is_empty() {
+            self.emulator.runtime_builder()
+        } else {
+            self.emulator.runtime_builder_with_fault_rules(faults)
+        };
+        let runtime = CosmosRuntimeBuilder::from(runtime).build().await?;
         let client = CosmosClientBuilder::new().with_runtime(runtime);
         let client = Box::pin(client.build(account, RoutingStrategy::ProximityTo(Region::EAST_US))).await?;
         Box::pin(client.database_client(DATABASE).container_client(name, None)).await

@@ -21,6 +21,7 @@ mod turns;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use azure_data_cosmos::ContainerClient;
@@ -43,6 +44,9 @@ type Result<T> = std::result::Result<T, StoreError>;
 
 /// How often a commit is decided again because others were faster, before callers hear of it.
 const MOST_LOST: u32 = 200;
+
+/// How far ahead a commit may be for time to go on from it.
+const A_DAY: Duration = Duration::from_hours(24);
 
 /// How often the log is read again because it was folded meanwhile.
 const MOST_FOLDED: u32 = 20;
@@ -161,9 +165,11 @@ async fn register(service: &Service) -> Result<u64> {
 }
 
 impl Shared {
-    /// The store's time: the clock of whoever commits, but never before a time that is in the log.
+    /// The store's time: the clock of whoever commits, but not before the time of the last commit. One that is more than
+    /// a day ahead was made under a wrong clock, and this one is right now, as when a coordinator starts.
     fn now(&self) -> Timestamp {
-        self.clock.now().max(Timestamp::from_millis(self.at.load(Ordering::SeqCst)))
+        let (own, last) = (self.clock.now(), Timestamp::from_millis(self.at.load(Ordering::SeqCst)));
+        if last.since(own) > A_DAY { own } else { own.max(last) }
     }
 
     fn name(&self, what: &str) -> String {
@@ -234,7 +240,7 @@ impl Shared {
             let (commit, length) = self.carry(commit_id(number), LOG.to_owned(), &changes).await?;
             let mut head = link.head.clone();
             head.last = number;
-            head.at = now.as_millis().max(head.at);
+            head.at = now.as_millis();
             head.bytes += length;
             let folds = self.folds(&mut head);
             match self.service.advance(&link.etag, &head, Some(&commit)).await {
@@ -274,6 +280,7 @@ impl Shared {
         let json = changes.to_json();
         let text = json.to_string();
         let length = text.len() as u64;
+        self.service.writes_bytes(length);
         if text.len() <= WHOLE {
             return Ok((Carrier { id, pk, load: Load::Changes(json) }, length));
         }

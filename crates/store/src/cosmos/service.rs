@@ -21,6 +21,8 @@ pub struct Spent {
     /// Documents that were read, and looks that found nothing new.
     pub reads: u64,
     pub writes: u64,
+    /// Of changes and rows, as text.
+    pub bytes: u64,
     pub request_units: f64,
 }
 
@@ -52,6 +54,10 @@ impl Service {
 
     pub(super) fn spent(&self) -> Spent {
         *self.spent.lock()
+    }
+
+    pub(super) fn writes_bytes(&self, bytes: u64) {
+        self.spent.lock().bytes += bytes;
     }
 
     fn charge(&self, headers: Option<&ResponseHeaders>, count: impl FnOnce(&mut Spent)) {

@@ -7,12 +7,14 @@ use std::time::Duration;
 use azure_core::http::{Method, Request};
 use azure_data_cosmos::FeedScope;
 use azure_data_cosmos::options::ChangeFeedStartFrom;
+use azure_data_cosmos_driver::fault_injection::{
+    FaultInjectionConditionBuilder, FaultInjectionErrorType, FaultInjectionResultBuilder,
+    FaultInjectionRuleBuilder, FaultOperationType,
+};
 use azure_data_cosmos_driver::in_memory_emulator::RequestObserver;
 use futures::StreamExt;
 use giga_domain::{Actor, Event, FeedPos, Job, JobId, JobSpec, TreeLimits};
-use giga_ports::store::{
-    HealthReads, JobStore, JobText, NewJob, RegistryReads, Retire, SetFlag, Steer, Submit,
-};
+use giga_ports::store::{JobStore, JobText, NewJob, RegistryReads, Retire, SetFlag, Steer, Submit};
 use giga_ports::{Clock, Store, StoreError};
 use giga_store::cosmos::{EmulatedAccount, LOG_BYTES, failure};
 use giga_store::{BatchStore, CosmosBackend, Tuning};
@@ -228,6 +230,13 @@ async fn a_clock_that_is_behind_is_lifted() {
     let events = other.read().feed(FeedPos::ZERO, 10).await.unwrap();
     assert_eq!(events.iter().map(|event| event.at).collect::<Vec<_>>(), [ahead.now(), ahead.now()]);
     assert_eq!(other.read().now().await.unwrap(), ahead.now());
+
+    // More than a day ahead is a wrong clock that somebody has put right since.
+    ahead.advance(Duration::from_hours(25));
+    set_flag(&one, "third", 3).await.unwrap();
+    set_flag(&other, "fourth", 4).await.unwrap();
+    let newest = other.read().feed(FeedPos::ZERO, 10).await.unwrap().pop().unwrap();
+    assert_eq!(newest.at, behind.now());
 }
 
 #[derive(Debug, Default)]
@@ -257,6 +266,49 @@ async fn throttling_is_waited_out() {
     assert!(deletes.0.load(Ordering::SeqCst) > 100, "some were refused at first, and asked again");
     assert_eq!(kinds(&documents(account.account()).await), ["head", "piece", "snapshot"]);
     assert_eq!(seen(&account.store(clock).await, &[]).await.3, [("turn".to_owned(), json!(99))]);
+}
+
+/// Whatever the service or the network does to a commit, also after it was carried out: every job is made once.
+#[tokio::test]
+async fn commits_survive_a_bad_day() {
+    use FaultInjectionErrorType as Fault;
+    for fault in [
+        Fault::InternalServerError,
+        Fault::TooManyRequests,
+        Fault::RetryWith,
+        Fault::Timeout,
+        Fault::ServiceUnavailable,
+        Fault::PartitionIsGone,
+        Fault::ConnectionError,
+        Fault::ResponseTimeout,
+        Fault::ResponseTimeoutAfterService,
+    ] {
+        let clock = Arc::new(ManualClock::default());
+        let account = Cosmos::default();
+        let commits =
+            FaultInjectionConditionBuilder::new().with_operation_type(FaultOperationType::BatchItem);
+        let result = FaultInjectionResultBuilder::new().with_error(fault).build();
+        let rule = Arc::new(
+            FaultInjectionRuleBuilder::new("bad", result)
+                .with_condition(commits.build())
+                .with_hit_limit(6)
+                .build(),
+        );
+        rule.disable();
+        let container = account.account().container_with(vec![rule.clone()]).await.unwrap();
+        let backend = CosmosBackend::open(container, clock.clone()).await.unwrap();
+        let store = BatchStore::start(backend, Tuning::default()).await.unwrap();
+        rule.enable();
+        let ids: Vec<JobId> = (0..10).map(|number| job(&clock, number, String::new()).id).collect();
+        for number in 0..10 {
+            submit(&store, vec![job(&clock, number, "body".into())])
+                .await
+                .unwrap_or_else(|error| panic!("{fault:?}: {error}"));
+        }
+        assert_eq!(rule.hit_count(), 6, "{fault:?}");
+        let (jobs, _, events, _) = seen(&account.store(clock.clone()).await, &ids).await;
+        assert_eq!((jobs.len(), events.len()), (10, 10), "{fault:?}");
+    }
 }
 
 #[tokio::test]
