@@ -191,13 +191,18 @@ async fn the_log_is_folded_by_itself() {
     assert_eq!(late.read().feed_head().await.unwrap(), other.read().feed_head().await.unwrap());
 }
 
-/// One commits without a pause; the other gets through all the same, soon.
+/// One commits without a pause, and the way of the other is longer; it gets through all the same, soon.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_is_kept_out_by_a_busy_writer() {
     let clock = Arc::new(ManualClock::default());
     let account = Cosmos::default();
     let busy = Arc::new(account.store(clock.clone()).await);
-    let slow = account.store(clock.clone()).await;
+    let commits = FaultInjectionConditionBuilder::new().with_operation_type(FaultOperationType::BatchItem);
+    let late = FaultInjectionResultBuilder::new().with_delay(Duration::from_millis(20)).build();
+    let late = FaultInjectionRuleBuilder::new("late", late).with_condition(commits.build()).build();
+    let container = account.account().container_with(vec![Arc::new(late)]).await.unwrap();
+    let slow = CosmosBackend::open(container, clock.clone()).await.unwrap();
+    let slow = BatchStore::start(slow, Tuning::default()).await.unwrap();
     let written = Arc::new(AtomicU64::new(0));
     let writing = {
         let (busy, written) = (busy.clone(), written.clone());
