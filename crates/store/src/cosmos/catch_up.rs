@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use futures::{StreamExt, TryStreamExt, stream};
 use giga_ports::StoreError;
 
-use super::documents::{Carrier, Head, LOG, Load, Manifest, Part, commit_id};
+use super::documents::{Carrier, FORMAT, Head, LOG, Load, Manifest, Part, commit_id};
 use super::service::Found;
 use super::{Link, Result, Shared};
 use crate::memory::Tables;
@@ -17,9 +17,15 @@ const AT_ONCE: usize = 16;
 impl Shared {
     /// Brings the tables to this head. `false` where what it names is gone already: then there is a newer one.
     pub(super) async fn follow(&self, link: &mut Link, head: Head) -> Result<bool> {
+        readable(&head)?;
         let from = link.head.last + 1;
-        if head.last >= from && (head.oldest > from || !self.read_log(link, from..=head.last, None).await?) {
-            // Somebody has folded what is missing here into a snapshot.
+        // A log that is shorter than it was came out of a backup.
+        let is_another = head.last < link.head.last;
+        let is_new = head.last >= from;
+        if is_another
+            || (is_new && (head.oldest > from || !self.read_log(link, from..=head.last, None).await?))
+        {
+            // Or somebody has folded what is missing here into a snapshot.
             if !self.start_over(link, &head).await? {
                 return Ok(false);
             }
@@ -71,12 +77,11 @@ impl Shared {
         let mut commits = std::pin::pin!(commits.buffered(AT_ONCE));
         while let Some((number, found)) = commits.try_next().await? {
             let Some((load, changes)) = found else { return Ok(false) };
-            match &mut instead {
-                Some(tables) => tables.apply(&changes)?,
-                None => {
-                    self.tables.tables().apply(&changes)?;
-                    link.head.last = number;
-                }
+            if let Some(tables) = &mut instead {
+                tables.apply(&changes)?;
+            } else {
+                self.tables.tables().apply(&changes)?;
+                link.head.last = number;
             }
             link.remember(number, &load);
         }
@@ -104,4 +109,15 @@ impl Shared {
         };
         Ok(Some((load, Changes::from_json(changes)?)))
     }
+}
+
+/// Whether this program knows what the head and all behind it mean.
+pub(super) fn readable(head: &Head) -> Result<()> {
+    if head.format > FORMAT {
+        return Err(StoreError::broken_because(format!(
+            "a newer giga has written this store in format {}; this one reads up to {FORMAT}: update it",
+            head.format
+        )));
+    }
+    Ok(())
 }

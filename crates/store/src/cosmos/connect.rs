@@ -171,8 +171,10 @@ fn identity(identity: &Identity) -> Result<Arc<dyn TokenCredential>> {
             ManagedIdentityCredential::new(None).map(|made| made as Arc<dyn TokenCredential>)
         }
         Identity::ManagedAs(client) => {
-            let mut options = ManagedIdentityCredentialOptions::default();
-            options.user_assigned_id = Some(UserAssignedId::ClientId(client.clone()));
+            let options = ManagedIdentityCredentialOptions {
+                user_assigned_id: Some(UserAssignedId::ClientId(client.clone())),
+                ..ManagedIdentityCredentialOptions::default()
+            };
             ManagedIdentityCredential::new(Some(options)).map(|made| made as Arc<dyn TokenCredential>)
         }
         Identity::Workload => {

@@ -30,8 +30,9 @@ use giga_ports::store::InterceptReads;
 use giga_ports::{Clock, StoreError, StoreReads};
 use tokio::sync::Mutex;
 
+use self::catch_up::readable;
 pub use self::connect::{Address, Credential, Identity, TopicsAt, connect};
-use self::documents::{Carrier, FORMAT, HEAD, Head, LOG, Load, Part, WHOLE, commit_id, cut};
+use self::documents::{Carrier, HEAD, Head, LOG, Load, Part, WHOLE, commit_id, cut};
 #[cfg(feature = "cosmos-emulator")]
 pub use self::emulator::EmulatedAccount;
 use self::service::{Found, Service, Written, emptied};
@@ -151,12 +152,7 @@ async fn register(service: &Service) -> Result<u64> {
                 continue;
             }
         };
-        if head.format > FORMAT {
-            return Err(StoreError::broken_because(format!(
-                "a newer giga has written this store in format {}; this one reads up to {FORMAT}: update it",
-                head.format
-            )));
-        }
+        readable(&head)?;
         head.writers += 1;
         if let Written::Done(_) = service.advance(&etag, &head, None::<&Carrier>).await? {
             return Ok(head.writers);

@@ -70,7 +70,7 @@ impl Service {
     fn charge_failed(&self, error: &CosmosError, count: impl FnOnce(&mut Spent)) {
         let mut spent = self.spent.lock();
         count(&mut spent);
-        let charge = error.response().and_then(|response| response.headers().request_charge);
+        let charge = error.response().and_then(|response| response.headers().request_charge.as_ref());
         spent.request_units += charge.map_or(0.0, |charge| charge.value());
     }
 

@@ -21,7 +21,7 @@ const PAUSES: u32 = 10;
 
 impl Shared {
     pub(super) async fn ask_for_a_turn(&self, link: &Link, lost: u32) -> Result<()> {
-        if lost % PATIENT != 0 {
+        if !lost.is_multiple_of(PATIENT) {
             return Ok(());
         }
         let (id, pk) = (WAITING.to_owned(), LOG.to_owned());

@@ -23,7 +23,7 @@ type Result<T> = std::result::Result<T, StoreError>;
 pub(crate) enum Key {
     Product(ProductId),
     Profile(ProductId, String, u32),
-    SharedKey(String),
+    Shared(String),
     Secret(ProductId, SecretName),
     Flag(String),
     Token(TokenId),
@@ -53,7 +53,7 @@ impl Key {
             Self::Profile(product, name, version) => {
                 ("profile", vec![product.to_string(), name.clone(), version.to_string()])
             }
-            Self::SharedKey(name) => ("key", vec![name.clone()]),
+            Self::Shared(name) => ("key", vec![name.clone()]),
             Self::Secret(product, name) => ("secret", vec![product.to_string(), name.to_string()]),
             Self::Flag(name) => ("flag", vec![name.clone()]),
             Self::Token(id) => ("token", vec![id.to_string()]),
@@ -90,7 +90,7 @@ impl Key {
                 ["profile", product, name, version] => {
                     Self::Profile(product.parse().ok()?, name.to_owned(), version.parse().ok()?)
                 }
-                ["key", name] => Self::SharedKey(name.to_owned()),
+                ["key", name] => Self::Shared(name.to_owned()),
                 ["secret", product, name] => Self::Secret(product.parse().ok()?, name.parse().ok()?),
                 ["flag", name] => Self::Flag(name.to_owned()),
                 ["token", id] => Self::Token(id.parse().ok()?),
@@ -127,7 +127,7 @@ impl Tables {
         let mut keys: Vec<Key> = Vec::new();
         keys.extend(self.registry.products.keys().cloned().map(Key::Product));
         keys.extend(self.registry.profiles.keys().map(|(p, n, v)| Key::Profile(p.clone(), n.clone(), *v)));
-        keys.extend(self.registry.keys.keys().cloned().map(Key::SharedKey));
+        keys.extend(self.registry.keys.keys().cloned().map(Key::Shared));
         keys.extend(self.secrets.keys().map(|(product, name)| Key::Secret(product.clone(), name.clone())));
         keys.extend(self.flags.keys().cloned().map(Key::Flag));
         keys.extend(self.tokens.keys().cloned().map(Key::Token));
@@ -161,9 +161,7 @@ impl Tables {
                 let profile = self.registry.profiles.get(&(product.clone(), name.clone(), *version))?;
                 named(&rows::PROFILES, rows::profile_row(profile))
             }
-            Key::SharedKey(name) => {
-                named(&rows::SECRETS, rows::shared_key_row(self.registry.keys.get(name)?))
-            }
+            Key::Shared(name) => named(&rows::SECRETS, rows::shared_key_row(self.registry.keys.get(name)?)),
             Key::Secret(product, name) => {
                 let sealed = self.secrets.get(&(product.clone(), name.clone()))?;
                 named(&rows::JOB_SECRETS, rows::sealed_secret_row(sealed))
@@ -229,7 +227,7 @@ impl Tables {
                 let profile = read(&rows::PROFILES, row, rows::profile)?;
                 self.registry.profiles.insert((product.clone(), name.clone(), *version), profile);
             }
-            Key::SharedKey(name) => {
+            Key::Shared(name) => {
                 self.registry.keys.insert(name.clone(), read(&rows::SECRETS, row, rows::shared_key)?);
             }
             Key::Secret(product, name) => {
@@ -328,7 +326,7 @@ impl Tables {
             Key::Profile(product, name, version) => {
                 self.registry.profiles.remove(&(product.clone(), name.clone(), *version));
             }
-            Key::SharedKey(name) => drop(self.registry.keys.remove(name)),
+            Key::Shared(name) => drop(self.registry.keys.remove(name)),
             Key::Secret(product, name) => drop(self.secrets.remove(&(product.clone(), name.clone()))),
             Key::Flag(name) => drop(self.flags.remove(name)),
             Key::Token(id) => drop(self.tokens.remove(id)),

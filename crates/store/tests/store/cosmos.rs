@@ -130,7 +130,7 @@ async fn what_was_retired_is_gone_after_the_fold() {
     let request = "cancel".parse().unwrap();
     let cancel = Steer { job: id, request, command, if_rev: None, actor: Actor::system("test") };
     store.steer(cancel).await.unwrap();
-    clock.advance(Duration::from_secs(60));
+    clock.advance(Duration::from_mins(1));
     assert_eq!(store.retire(Retire { before: clock.now(), jobs: vec![id] }).await.unwrap(), [id]);
     backend.save().await.unwrap();
     let there = format!("{:?}", documents(account.account()).await);
