@@ -2,9 +2,13 @@
 //!
 //! Every query is the plainest possible scan; what the SQL stores answer by index is checked against it.
 
+#[cfg(feature = "cosmos")]
+pub(crate) mod changes;
 mod graph;
 mod reads;
 mod registry;
+#[cfg(feature = "cosmos")]
+pub(crate) mod rows;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -38,7 +42,7 @@ impl std::fmt::Debug for MemoryBackend {
 }
 
 #[derive(Default)]
-struct Tables {
+pub(crate) struct Tables {
     jobs: BTreeMap<JobId, Job>,
     texts: HashMap<JobId, JobText>,
     keys: HashMap<(ProductId, String), (JobId, String)>,
@@ -48,7 +52,7 @@ struct Tables {
     corrected: HashSet<(ProductId, RequestId)>,
     artifacts: BTreeMap<ArtifactKey, Artifact>,
     events: Vec<Event>,
-    last_pos: FeedPos,
+    pub(crate) last_pos: FeedPos,
     queue: BTreeMap<ProductId, QueueState>,
     factories: BTreeMap<FactoryId, Factory>,
     tokens: HashMap<TokenId, TokenRecord>,
@@ -70,7 +74,7 @@ impl MemoryBackend {
         Self { clock, tables: Mutex::default() }
     }
 
-    fn tables(&self) -> MutexGuard<'_, Tables> {
+    pub(crate) fn tables(&self) -> MutexGuard<'_, Tables> {
         // Nothing panics between the first and the last change of a batch, so a poisoned map is still whole.
         self.tables.lock()
     }
@@ -96,7 +100,7 @@ impl Tables {
         self.jobs.values().filter(|job| job.lease().is_some())
     }
 
-    fn load(&self, needs: &Needs, now: Timestamp) -> Loaded {
+    pub(crate) fn load(&self, needs: &Needs, now: Timestamp) -> Loaded {
         let mut loaded = Loaded { now, ..Loaded::default() };
         let mut wanted: BTreeSet<JobId> = needs.jobs.union(&needs.claims).copied().collect();
 

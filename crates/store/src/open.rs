@@ -1,4 +1,4 @@
-//! From a store's URL to a running store. The only place where all three are named together.
+//! From a store's URL to a running store. The only place where all of them are named together.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,6 +27,8 @@ impl std::fmt::Debug for Stores {
 
 /// `sqlite:PATH`, `postgres://…` (also `postgresql://…`) or `memory:`. PostgreSQL judges by its own clock, because
 /// several coordinators share it; the others by the one given.
+///
+/// Built with the feature `cosmos`, also `cosmos://…`: see `docs/cosmos.md`.
 pub async fn open(url: &str, clock: Arc<dyn Clock>, tuning: Tuning) -> Result<Stores, StoreError> {
     if url == "memory:" {
         let jobs = Arc::new(BatchStore::start(MemoryBackend::new(clock.clone()), tuning).await?);
@@ -37,6 +39,9 @@ pub async fn open(url: &str, clock: Arc<dyn Clock>, tuning: Tuning) -> Result<St
         let jobs = Arc::new(BatchStore::start(backend, tuning).await?);
         let topics = topics_on_postgres(url, ClockSource::Database, tuning).await?;
         return Ok(Stores { jobs, topics });
+    }
+    if url.starts_with("cosmos://") {
+        return on_cosmos(url, clock, tuning).await;
     }
     let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
     match path {
@@ -50,4 +55,29 @@ pub async fn open(url: &str, clock: Arc<dyn Clock>, tuning: Tuning) -> Result<St
             "the store's URL is not one of `sqlite:PATH`, `postgres://USER@HOST/DATABASE` and `memory:`",
         )),
     }
+}
+
+#[cfg(not(feature = "cosmos"))]
+async fn on_cosmos(_: &str, _: Arc<dyn Clock>, _: Tuning) -> Result<Stores, StoreError> {
+    Err(StoreError::broken_because(
+        "this giga was built without Azure Cosmos DB; build it with `--features cosmos`",
+    ))
+}
+
+/// Jobs in Cosmos DB, topic jobs where the address says.
+#[cfg(feature = "cosmos")]
+async fn on_cosmos(url: &str, clock: Arc<dyn Clock>, tuning: Tuning) -> Result<Stores, StoreError> {
+    use crate::cosmos::{Address, Credential, TopicsAt, connect};
+
+    let address = Address::parse(url)?;
+    let credential = match &address.key_file {
+        Some(path) => Credential::read(path).await?,
+        None => Credential::default(),
+    };
+    let topics = match &address.topics {
+        TopicsAt::Sqlite(path) => topics_on_sqlite(path, clock.clone(), tuning).await?,
+        TopicsAt::Postgres(url) => topics_on_postgres(url, ClockSource::Database, tuning).await?,
+    };
+    let backend = crate::CosmosBackend::open(connect(&address, credential).await?, clock).await?;
+    Ok(Stores { jobs: Arc::new(BatchStore::start(backend, tuning).await?), topics })
 }

@@ -16,7 +16,7 @@ use crate::engine::{
 pub(super) struct RegistryTables {
     pub(super) products: BTreeMap<ProductId, Product>,
     pub(super) profiles: BTreeMap<(ProductId, String, u32), Profile>,
-    keys: HashMap<String, SharedKey>,
+    pub(super) keys: HashMap<String, SharedKey>,
 }
 
 impl RegistryTables {

@@ -19,3 +19,12 @@ fn long_histories_keep_the_invariants() {
 fn memory_sqlite_and_postgres_agree() {
     compare(&[MEMORY, SQLITE, POSTGRES], Effort { cases: 64, steps: 60 }.or_as_asked());
 }
+
+#[cfg(feature = "cosmos-emulator")]
+#[test]
+fn memory_and_cosmos_agree() {
+    use crate::fixtures::cosmos::{ByTurns, Cosmos};
+    const COSMOS: Contestant = ("cosmos", || Box::new(Cosmos::default()));
+    const BY_TURNS: Contestant = ("cosmos, by turns in three processes", || Box::new(ByTurns::default()));
+    compare(&[MEMORY, COSMOS, BY_TURNS], Effort { cases: 64, steps: 60 }.or_as_asked());
+}
