@@ -46,14 +46,12 @@ pub(crate) async fn run(mut command: Command, stdin: Vec<u8>, limit: Duration) -
         }
     };
     let ended = async { tokio::join!(child.wait(), feed).0 };
-    let status = match tokio::time::timeout(limit, ended).await {
-        Ok(status) => status?,
-        Err(_) => {
-            drop(group);
-            let text = format!("no end within {} s", limit.as_secs());
-            return Err(io::Error::new(io::ErrorKind::TimedOut, text));
-        }
+    let Ok(status) = tokio::time::timeout(limit, ended).await else {
+        drop(group);
+        let text = format!("no end within {} s", limit.as_secs());
+        return Err(io::Error::new(io::ErrorKind::TimedOut, text));
     };
+    let status = status?;
     group.disarm();
     let (stdout, stderr) = tokio::join!(text(stdout), text(stderr));
     Ok(Finished { status, stdout, stderr })
@@ -82,12 +80,11 @@ impl Drop for Group {
 }
 
 async fn text(mut reading: JoinHandle<Vec<u8>>) -> String {
-    let bytes = match tokio::time::timeout(PIPE_GRACE, &mut reading).await {
-        Ok(bytes) => bytes.unwrap_or_default(),
-        Err(_) => {
-            reading.abort();
-            Vec::new()
-        }
+    let bytes = if let Ok(bytes) = tokio::time::timeout(PIPE_GRACE, &mut reading).await {
+        bytes.unwrap_or_default()
+    } else {
+        reading.abort();
+        Vec::new()
     };
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -73,7 +73,7 @@ impl MemberFolder {
     }
 
     /// Whole or not at all, and never readable by others.
-    pub(super) fn write(&self, path: &Path, text: &str) -> io::Result<()> {
+    pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
         let fresh = path.with_extension("new");
         let _ = std::fs::remove_file(&fresh);
         let mut file = private().create_new(true).open(&fresh)?;
@@ -93,7 +93,7 @@ impl MemberFolder {
     }
 
     pub(super) fn note(&self, seen: Seen) -> io::Result<()> {
-        self.write(&self.path.join("process"), &format!("{}:{}\n", seen.id, seen.began))
+        Self::write(&self.path.join("process"), &format!("{}:{}\n", seen.id, seen.began))
     }
 
     pub(super) fn noted(&self) -> Option<Seen> {

@@ -106,7 +106,7 @@ impl ProcessDriver {
 
     fn spawn(&self, order: &StartOrder, folder: &MemberFolder) -> Result<Seen, DriverError> {
         let cannot = cannot_use(folder.path());
-        folder.write(&folder.credential(), &format!("{}\n", order.credential)).map_err(&cannot)?;
+        MemberFolder::write(&folder.credential(), &format!("{}\n", order.credential)).map_err(&cannot)?;
         let log = folder.fresh_log().map_err(&cannot)?;
         let mut command = self.command(order, folder);
         command.stderr(log.try_clone().map_err(&cannot)?).stdout(log);
@@ -202,7 +202,9 @@ impl PoolDriver for ProcessDriver {
             if !is_gone_within(self.options.grace, &[seen]).await {
                 tracing::warn!(factory = %order.factory, "a factory did not stop in time; killing it and all that it runs");
                 let all = seen.with_all_below();
-                all.iter().for_each(|one| one.signal(Signal::KILL));
+                for one in &all {
+                    one.signal(Signal::KILL);
+                }
                 if !is_gone_within(KILLED_WITHIN, &all).await {
                     return Err(DriverError::transient(format!("process {} cannot be killed", seen.id)));
                 }
