@@ -213,8 +213,7 @@ impl PoolRecord {
     pub fn under(&self, before: &PoolSettings, after: &PoolSettings) -> Self {
         let starts = self.starts;
         if before.makes_the_same_factories(after) {
-            let Self { start_time, template, .. } = self.clone();
-            Self { starts, start_time, template, ..Self::default() }
+            Self { starts, start_time: self.start_time, template: self.template.clone(), ..Self::default() }
         } else {
             Self { starts, ..Self::default() }
         }
@@ -315,6 +314,7 @@ mod millis {
 
         use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+        #[expect(clippy::ref_option, reason = "serde gives it so")]
         pub(in super::super) fn serialize<S: Serializer>(
             time: &Option<Duration>,
             serializer: S,
@@ -383,7 +383,7 @@ mod tests {
             })
             .collect();
         assert_eq!(waits, [10, 20, 40, 80, 160, 320, 640, 900, 900]);
-        assert_eq!(record.waits_until(now.plus(Duration::from_secs(900))), None);
+        assert_eq!(record.waits_until(now.plus(Duration::from_mins(15))), None);
         record.started(Duration::from_secs(40));
         assert_eq!((record.failed_in_a_row, record.waits_until(now)), (0, None));
         record.started(Duration::from_secs(20));

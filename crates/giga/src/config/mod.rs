@@ -216,7 +216,7 @@ impl Settings {
 
     /// Whether several coordinators can use it at once.
     pub(crate) fn is_shared(store: &str) -> bool {
-        ["postgres:", "postgresql:"].iter().any(|scheme| store.starts_with(scheme))
+        ["postgres:", "postgresql:", "cosmos:"].iter().any(|scheme| store.starts_with(scheme))
     }
 
     pub(crate) fn is_nats(broker: &str) -> bool {

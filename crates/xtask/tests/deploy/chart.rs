@@ -219,8 +219,9 @@ fn rights_are_given_for_the_driver_alone_and_no_more_than_it_takes() {
     let role = find(&documents, "Role", "giga-gigafactory-pools");
     assert_eq!(role["metadata"]["namespace"], "giga-jobs");
     let rules = json!([
-        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "get", "list", "watch", "delete"]},
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "get", "delete"]},
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
     ]);
     assert_eq!(role["rules"], rules);
     let bound = find(&documents, "RoleBinding", "giga-gigafactory-pools");
