@@ -81,3 +81,16 @@ async fn on_cosmos(url: &str, clock: Arc<dyn Clock>, tuning: Tuning) -> Result<S
     let backend = crate::CosmosBackend::open(connect(&address, credential).await?, clock).await?;
     Ok(Stores { jobs: Arc::new(BatchStore::start(backend, tuning).await?), topics })
 }
+
+#[cfg(all(test, not(feature = "cosmos")))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_not_built_says_how_to_build_it() {
+        let clock = Arc::new(giga_testkit::ManualClock::default());
+        let refused = open("cosmos://acme/giga/fleet?topics=sqlite:t", clock, Tuning::default()).await;
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("build it with `--features cosmos`"), "{text}");
+    }
+}
