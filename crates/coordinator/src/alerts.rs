@@ -148,7 +148,7 @@ impl Coordinator {
         sight.cut(&mut snapshot, &state.tenants, None);
         let mut alerts = of_effects(&effects, now);
         alerts.extend(state.tenants.budgets().filter_map(|budget| of_budget(budget, now)));
-        alerts.extend(self.of_queue(&mut state, &snapshot, now));
+        alerts.extend(of_queue(&mut state, &snapshot, now));
         alerts.extend(self.of_factories(&state, &snapshot));
         alerts.extend(of_questions(&state));
         alerts.extend(of_accounts(&snapshot));
@@ -165,34 +165,6 @@ impl Coordinator {
         alerts
             .sort_by(|a, b| (a.kind, a.since, &a.factory, a.job).cmp(&(b.kind, b.since, &b.factory, b.job)));
         Ok(alerts)
-    }
-
-    fn of_queue(&self, state: &mut ViewState, snapshot: &Snapshot, now: Timestamp) -> Vec<Alert> {
-        let policy = state.policy(now, Whom::Everyone);
-        let state = &*state;
-        let alert = |shape: giga_scheduler::summary::ShapeSummary<'_>| {
-            let job = shape.representative;
-            let about = |kind, message| Alert {
-                product: Some(job.product.clone()),
-                job: Some(job.id),
-                since: Some(shape.oldest_enqueued_at),
-                ..Alert::new(kind, message)
-            };
-            let waited = now.since(shape.oldest_enqueued_at);
-            if let Err(unroutable) = routable(job, snapshot)
-                && !self.pools.could_run(state, job, now)
-            {
-                let message = format!("{} queued, such as {}: {unroutable}", jobs(shape.count), job.id);
-                return Some(about(AlertKind::NoEligibleFactory, message));
-            }
-            // One that waits for money has the alert of its budget.
-            let starves = waited >= policy.starvation_after && ViewState::is_affordable(&policy, job);
-            starves.then(|| {
-                let minutes = waited.as_secs() / 60;
-                about(AlertKind::Starvation, format!("job {} has been waiting for {minutes} minutes", job.id))
-            })
-        };
-        state.queue.summaries().filter_map(alert).collect()
     }
 
     fn of_factories(&self, state: &ViewState, snapshot: &Snapshot) -> Vec<Alert> {
@@ -213,6 +185,34 @@ impl Coordinator {
         };
         snapshot.factories.iter().filter_map(alert).collect()
     }
+}
+
+fn of_queue(state: &mut ViewState, snapshot: &Snapshot, now: Timestamp) -> Vec<Alert> {
+    let policy = state.policy(now, Whom::Everyone);
+    let state = &*state;
+    let alert = |shape: giga_scheduler::summary::ShapeSummary<'_>| {
+        let job = shape.representative;
+        let about = |kind, message| Alert {
+            product: Some(job.product.clone()),
+            job: Some(job.id),
+            since: Some(shape.oldest_enqueued_at),
+            ..Alert::new(kind, message)
+        };
+        let waited = now.since(shape.oldest_enqueued_at);
+        if let Err(unroutable) = routable(job, snapshot)
+            && !crate::pools::could_run(state, job, now)
+        {
+            let message = format!("{} queued, such as {}: {unroutable}", jobs(shape.count), job.id);
+            return Some(about(AlertKind::NoEligibleFactory, message));
+        }
+        // One that waits for money has the alert of its budget.
+        let starves = waited >= policy.starvation_after && ViewState::is_affordable(&policy, job);
+        starves.then(|| {
+            let minutes = waited.as_secs() / 60;
+            about(AlertKind::Starvation, format!("job {} has been waiting for {minutes} minutes", job.id))
+        })
+    };
+    state.queue.summaries().filter_map(alert).collect()
 }
 
 fn of_questions(state: &ViewState) -> Vec<Alert> {

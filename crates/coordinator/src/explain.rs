@@ -93,7 +93,7 @@ impl Coordinator {
             let state = self.fleet.view.lock();
             let mut snapshot = self.fleet.snapshot(&state, now, Whom::Everyone);
             sight.cut(&mut snapshot, &state.tenants, Some(&view));
-            if self.pools.could_run(&state, &view, now) { Ok(()) } else { routable(&view, &snapshot) }
+            if crate::pools::could_run(&state, &view, now) { Ok(()) } else { routable(&view, &snapshot) }
         };
         let explanation = self.explain_queued(&view, now, sight);
         let attempts = new.spec.retry.attempts();

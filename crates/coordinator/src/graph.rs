@@ -241,7 +241,7 @@ impl Coordinator {
                 JobKind::Agent => {
                     let view = preview(new, now);
                     match routable(&view, &snapshot) {
-                        Err(_) if !self.pools.could_run(&state, &view, now) => {
+                        Err(_) if !crate::pools::could_run(&state, &view, now) => {
                             Err(told_to_its_product(&view, &snapshot, &state))
                         }
                         _ => Ok(()),

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     fn settings(min: u32, max: u32, warm: u32) -> PoolSettings {
-        PoolSettings { min, max, warm, idle: Duration::from_secs(60), ..PoolSettings::default() }
+        PoolSettings { min, max, warm, idle: Duration::from_mins(1), ..PoolSettings::default() }
     }
 
     fn at(seconds: u64) -> Timestamp {

@@ -117,12 +117,13 @@ async fn inside_a_job(app: &App, text: &str) -> Result<Caller, Problem> {
 
 pub(crate) fn admit(access: Access, caller: &Caller) -> Result<(), Problem> {
     let needed = match (access, &caller.who) {
-        (Access::Public, _) | (Access::Factory | Access::RoleOrFactory(_), Who::Factory(_)) => return Ok(()),
+        (Access::Public, _)
+        | (Access::Factory | Access::RoleOrFactory(_), Who::Factory(_))
+        | (Access::Pool, Who::Pool { .. }) => return Ok(()),
         (Access::Role(least) | Access::RoleOrFactory(least), Who::User(role)) if *role >= least => {
             return Ok(());
         }
         (Access::Role(least) | Access::RoleOrFactory(least), _) => at_least(least),
-        (Access::Pool, Who::Pool { .. }) => return Ok(()),
         (Access::Pool, _) => "a credential of the pool".to_owned(),
         (Access::Factory, _) => "the token of the factory itself".to_owned(),
     };

@@ -91,52 +91,20 @@ impl Pools {
         let snapshot = self.fleet.snapshot(state, now, Whom::Committed);
         let policy = state.policy(now, Whom::Committed);
         let views: Vec<giga_scheduler::PoolView> =
-            state.pools.values().map(|pool| self.scheduled(state, pool, now)).collect();
+            state.pools.values().map(|pool| scheduled(state, pool, now)).collect();
         let mut demand = demand(&state.queue, &snapshot, now, &policy, &views);
         let mut memory = self.memory.lock();
         want_mergers(&memory, &snapshot, &views, &mut demand);
         note_idle(&mut memory, state, &snapshot, &demand, now);
         let blank = PoolDemand::default();
         let pools = state.pools.values().map(|pool| {
-            let pool_now = pool_now(&memory, state, pool, &policy, now);
+            let pool_now = pool_now(&memory, state, pool, now);
             let of_pool = demand.pools.get(&pool.name).unwrap_or(&blank);
             let scaled = scale(&pool.settings, &pool_now, of_pool, now);
             (pool.name.clone(), (pool_now, scaled))
         });
         let pools = pools.collect();
         Some(Looked { demand, pools })
-    }
-
-    fn scheduled(&self, state: &ViewState, pool: &Pool, now: Timestamp) -> giga_scheduler::PoolView {
-        let of_pool = || members(state, pool);
-        let starting = of_pool().filter(|m| m.state == MemberState::Starting);
-        // Somebody else scales it: how many it may have is for them to say, and ours to ask for.
-        let room = pool.settings.max.saturating_sub(of_pool().count() as u32);
-        let is_tried_out = pool.record.template.is_some() || !pool.settings.capabilities.is_empty();
-        let nobody_yet = of_pool().next().is_none();
-        let room = match is_tried_out {
-            true => room,
-            // One shows what they are like.
-            false => room.min(u32::from(nobody_yet)),
-        };
-        giga_scheduler::PoolView {
-            name: pool.name.clone(),
-            template: template(state, pool, now),
-            starting: starting.map(|member| member.factory.clone()).collect(),
-            room,
-        }
-    }
-
-    /// Whether a factory of some pool could run the job one day, as far as anybody knows.
-    pub(crate) fn could_run(&self, state: &ViewState, job: &giga_scheduler::JobView, now: Timestamp) -> bool {
-        state.pools.values().filter(|pool| pool.settings.max > 0).any(|pool| {
-            let products = &pool.settings.products;
-            if pool.record.template.is_none() {
-                return products.is_empty() || products.contains(&job.product);
-            }
-            let factories = vec![template(state, pool, now)];
-            giga_scheduler::routable(job, &Snapshot { factories, ..Snapshot::default() }).is_ok()
-        })
     }
 
     /// What the job waits for, where that is a factory of a pool. The job need not be in the queue.
@@ -159,7 +127,7 @@ impl Pools {
         }
         let (pool, factory) = looked?.demand.waiting.remove(&job.id)?;
         let known = state.pools.get(&pool)?;
-        let sentence = self.sentence(state, known, factory.as_ref(), now);
+        let sentence = sentence(state, known, factory.as_ref(), now);
         let fix = match pool_state(state, known, None, now) {
             PoolState::Paused => Some(format!("giga pool resume {pool}")),
             PoolState::OutOfBudget(product) => Some(format!("giga budget show {product}")),
@@ -169,39 +137,7 @@ impl Pools {
         Some(Awaited { pool, factory, sentence, fix, products })
     }
 
-    fn sentence(
-        &self,
-        state: &ViewState,
-        pool: &Pool,
-        factory: Option<&FactoryId>,
-        now: Timestamp,
-    ) -> String {
-        let name = &pool.name;
-        let long = about(pool.start_time()).map(|long| format!(" ({long})")).unwrap_or_default();
-        if let Some(member) = factory.and_then(|id| state.members.get(id)) {
-            let passed = now.since(member.ordered_at).as_secs();
-            return format!("a factory of pool {name} is starting{long}, ordered {passed} s ago");
-        }
-        match pool_state(state, pool, None, now) {
-            PoolState::Paused => {
-                format!("a factory of pool {name} could run it, and the pool is paused")
-            }
-            PoolState::BackingOff { until, why } => {
-                format!(
-                    "a factory of pool {name} could run it; the last start failed ({why}), trying again at {until}"
-                )
-            }
-            PoolState::OutOfBudget(product) => format!(
-                "a factory of pool {name} could run it, and the budget of {product}, which pays it, is closed"
-            ),
-            _ if pool.settings.driver == DriverKind::Keda => {
-                format!("pool {name} asks for one more factory{long}")
-            }
-            _ => format!("pool {name} starts one more factory{long}"),
-        }
-    }
-
-    /// By name. `names`: these alone, where there are any.
+    /// By name.
     pub(super) fn views(&self, state: &mut ViewState, now: Timestamp) -> Vec<PoolView> {
         let Some(looked) = self.look(state, now) else { return Vec::new() };
         let memory = self.memory.lock();
@@ -240,6 +176,61 @@ impl Pools {
             draining: factory.state == FactoryState::Draining,
             idle_since: memory.idle.get(&member.factory).copied(),
         })
+    }
+}
+
+fn scheduled(state: &ViewState, pool: &Pool, now: Timestamp) -> giga_scheduler::PoolView {
+    let of_pool = || members(state, pool);
+    let starting = of_pool().filter(|m| m.state == MemberState::Starting);
+    // Somebody else scales it: how many it may have is for them to say, and ours to ask for.
+    let room = pool.settings.max.saturating_sub(of_pool().count() as u32);
+    let is_tried_out = pool.record.template.is_some() || !pool.settings.capabilities.is_empty();
+    let nobody_yet = of_pool().next().is_none();
+    // One shows what they are like.
+    let room = if is_tried_out { room } else { room.min(u32::from(nobody_yet)) };
+    giga_scheduler::PoolView {
+        name: pool.name.clone(),
+        template: template(state, pool, now),
+        starting: starting.map(|member| member.factory.clone()).collect(),
+        room,
+    }
+}
+
+/// Whether a factory of some pool could run the job one day, as far as anybody knows.
+pub(crate) fn could_run(state: &ViewState, job: &giga_scheduler::JobView, now: Timestamp) -> bool {
+    state.pools.values().filter(|pool| pool.settings.max > 0).any(|pool| {
+        let products = &pool.settings.products;
+        if pool.record.template.is_none() {
+            return products.is_empty() || products.contains(&job.product);
+        }
+        let factories = vec![template(state, pool, now)];
+        giga_scheduler::routable(job, &Snapshot { factories, ..Snapshot::default() }).is_ok()
+    })
+}
+
+fn sentence(state: &ViewState, pool: &Pool, factory: Option<&FactoryId>, now: Timestamp) -> String {
+    let name = &pool.name;
+    let long = about(pool.start_time()).map(|long| format!(" ({long})")).unwrap_or_default();
+    if let Some(member) = factory.and_then(|id| state.members.get(id)) {
+        let passed = now.since(member.ordered_at).as_secs();
+        return format!("a factory of pool {name} is starting{long}, ordered {passed} s ago");
+    }
+    match pool_state(state, pool, None, now) {
+        PoolState::Paused => {
+            format!("a factory of pool {name} could run it, and the pool is paused")
+        }
+        PoolState::BackingOff { until, why } => {
+            format!(
+                "a factory of pool {name} could run it; the last start failed ({why}), trying again at {until}"
+            )
+        }
+        PoolState::OutOfBudget(product) => format!(
+            "a factory of pool {name} could run it, and the budget of {product}, which pays it, is closed"
+        ),
+        _ if pool.settings.driver == DriverKind::Keda => {
+            format!("pool {name} asks for one more factory{long}")
+        }
+        _ => format!("pool {name} starts one more factory{long}"),
     }
 }
 
@@ -418,13 +409,7 @@ fn note_idle(memory: &mut Memory, state: &ViewState, snapshot: &Snapshot, demand
     memory.idle = idle;
 }
 
-fn pool_now(
-    memory: &Memory,
-    state: &ViewState,
-    pool: &Pool,
-    policy: &giga_scheduler::Policy,
-    now: Timestamp,
-) -> PoolNow {
+fn pool_now(memory: &Memory, state: &ViewState, pool: &Pool, now: Timestamp) -> PoolNow {
     let mut pool_now = PoolNow { failed_in_a_row: pool.record.failed_in_a_row, ..PoolNow::default() };
     for member in members(state, pool) {
         let drains = || {
@@ -443,7 +428,6 @@ fn pool_now(
         }
     }
     let is_paid = closed_payer(state, pool, now).is_none();
-    let _ = policy;
     // Looked at again with every event of the budget, and at the latest when the back-off would end anyway.
     let unpaid = (!is_paid).then(|| now.plus(Duration::from_mins(1)));
     pool_now.held_until = pool.record.waits_until(now).max(unpaid);

@@ -11,6 +11,7 @@ mod look;
 mod people;
 mod reconcile;
 
+pub(crate) use look::could_run;
 pub use look::{Awaited, MemberActivity, PoolState, PoolView};
 
 use std::collections::{BTreeMap, HashMap, HashSet};

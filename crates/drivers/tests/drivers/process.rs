@@ -166,7 +166,9 @@ impl DriverFixture for World {
 impl Drop for World {
     fn drop(&mut self) {
         for folder in std::fs::read_dir(self.pools()).into_iter().flatten().flatten() {
-            with_word(&folder.path().join("base")).into_iter().for_each(|id| signal(id, "KILL"));
+            for id in with_word(&folder.path().join("base")) {
+                signal(id, "KILL");
+            }
         }
     }
 }

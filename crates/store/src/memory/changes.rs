@@ -91,6 +91,12 @@ impl Tables {
         slice
             .factories
             .extend(factories.filter_map(|id| Some((id.clone(), self.factories.get(id)?.clone()))));
+        let tokens = writes.delete_tokens.iter();
+        slice.tokens.extend(tokens.filter_map(|id| Some((id.clone(), self.tokens.get(id)?.clone()))));
+        let pools = writes.pools.delete.iter();
+        slice.pools.extend(pools.filter_map(|name| Some((name.clone(), self.pools.get(name)?.clone()))));
+        let members = writes.pools.delete_members.iter();
+        slice.members.extend(members.filter_map(|id| Some((id.clone(), self.members.get(id)?.clone()))));
         let flags = writes.delete_flags.iter();
         slice.flags.extend(flags.filter_map(|name| Some((name.clone(), self.flags.get(name)?.clone()))));
         let secrets = writes.secrets.delete.iter();

@@ -6,7 +6,7 @@
 use giga_domain::job::JobKind;
 use giga_domain::{
     ArtifactName, Charge, DispatchSeq, EffectId, Epoch, Event, FactoryId, FeedPos, Job, JobId, NewEvent,
-    ProductId, RequestId, SecretName, Stage, TokenId, WebhookId,
+    PoolName, ProductId, RequestId, SecretName, Stage, TokenId, WebhookId,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{JobText, QueueState};
@@ -28,6 +28,8 @@ pub(crate) enum Key {
     Flag(String),
     Token(TokenId),
     Factory(FactoryId),
+    Pool(PoolName),
+    Member(FactoryId),
     Leader,
     Webhook(WebhookId),
     Budget(ProductId),
@@ -58,6 +60,8 @@ impl Key {
             Self::Flag(name) => ("flag", vec![name.clone()]),
             Self::Token(id) => ("token", vec![id.to_string()]),
             Self::Factory(id) => ("factory", vec![id.to_string()]),
+            Self::Pool(name) => ("pool", vec![name.to_string()]),
+            Self::Member(id) => ("member", vec![id.to_string()]),
             Self::Leader => ("leader", Vec::new()),
             Self::Webhook(id) => ("webhook", vec![id.to_string()]),
             Self::Budget(product) => ("budget", vec![product.to_string()]),
@@ -95,6 +99,8 @@ impl Key {
                 ["flag", name] => Self::Flag(name.to_owned()),
                 ["token", id] => Self::Token(id.parse().ok()?),
                 ["factory", id] => Self::Factory(id.parse().ok()?),
+                ["pool", name] => Self::Pool(name.parse().ok()?),
+                ["member", id] => Self::Member(id.parse().ok()?),
                 ["leader"] => Self::Leader,
                 ["webhook", id] => Self::Webhook(id.parse().ok()?),
                 ["budget", product] => Self::Budget(product.parse().ok()?),
@@ -132,6 +138,8 @@ impl Tables {
         keys.extend(self.flags.keys().cloned().map(Key::Flag));
         keys.extend(self.tokens.keys().cloned().map(Key::Token));
         keys.extend(self.factories.keys().cloned().map(Key::Factory));
+        keys.extend(self.pools.keys().cloned().map(Key::Pool));
+        keys.extend(self.members.keys().cloned().map(Key::Member));
         keys.extend(self.leader.iter().map(|_| Key::Leader));
         keys.extend(self.effects.webhooks.keys().copied().map(Key::Webhook));
         keys.extend(self.budgets.keys().cloned().map(Key::Budget));
@@ -169,6 +177,8 @@ impl Tables {
             Key::Flag(name) => named(&rows::FLAGS, rows::flag_row(name, self.flags.get(name)?)),
             Key::Token(id) => named(&rows::TOKENS, rows::token_row(self.tokens.get(id)?)),
             Key::Factory(id) => named(&rows::FACTORIES, rows::factory_row(self.factories.get(id)?)),
+            Key::Pool(name) => named(&rows::POOLS, rows::pool_row(self.pools.get(name)?)),
+            Key::Member(id) => named(&rows::MEMBERS, rows::member_row(self.members.get(id)?)),
             Key::Leader => named(&rows::LEADER, rows::leader_row(self.leader.as_ref()?)),
             Key::Webhook(id) => named(&rows::WEBHOOKS, rows::webhook_row(self.effects.webhooks.get(id)?)),
             Key::Budget(product) => named(&rows::BUDGETS, rows::budget_row(self.budgets.get(product)?)),
@@ -242,6 +252,12 @@ impl Tables {
             }
             Key::Factory(id) => {
                 self.factories.insert(id.clone(), read(&rows::FACTORIES, row, rows::factory)?);
+            }
+            Key::Pool(name) => {
+                self.pools.insert(name.clone(), read(&rows::POOLS, row, rows::pool)?);
+            }
+            Key::Member(id) => {
+                self.members.insert(id.clone(), read(&rows::MEMBERS, row, rows::member)?);
             }
             Key::Leader => self.leader = read(&rows::LEADER, row, rows::leader)?,
             Key::Webhook(id) => {
@@ -331,6 +347,8 @@ impl Tables {
             Key::Flag(name) => drop(self.flags.remove(name)),
             Key::Token(id) => drop(self.tokens.remove(id)),
             Key::Factory(id) => drop(self.factories.remove(id)),
+            Key::Pool(name) => drop(self.pools.remove(name)),
+            Key::Member(id) => drop(self.members.remove(id)),
             Key::Leader => self.leader = None,
             Key::Webhook(id) => drop(self.effects.webhooks.remove(id)),
             Key::Budget(product) => drop(self.budgets.remove(product)),

@@ -89,7 +89,7 @@ pub async fn settings_are_kept_with_a_revision(world: &World) {
     let made = set(world, "gpu", full.clone()).await;
     assert_eq!((made.rev, &made.settings), (Rev(1), &full));
     for store in world.handles().await {
-        assert_eq!(store.read().pools().await.unwrap(), [made.clone()]);
+        assert_eq!(store.read().pools().await.unwrap(), std::slice::from_ref(&made));
     }
     let before = world.feed().await;
     assert_eq!(set(world, "gpu", full.clone()).await, made, "the same again is answered");

@@ -122,7 +122,7 @@ impl Workspace {
         for source in self.mirrored().collect::<Vec<_>>() {
             match self.branches_only_here(&source).await {
                 Ok(branches) => {
-                    found.extend(branches.into_iter().map(|name| format!("{name} of {}", source.name)))
+                    found.extend(branches.into_iter().map(|name| format!("{name} of {}", source.name)));
                 }
                 Err(error) => found.push(format!("{}: {error}", source.name)),
             }

@@ -51,8 +51,7 @@ impl DemoStage {
         let keys = crate::serve::secret_keys_in(&data);
         let access = giga_broker::Access::default();
         let wanted = Wanted { store: &store, broker, access, place: &place, adopt_artifacts: false };
-        let (coordinator, _) =
-            crate::serve::start(wanted, outside, keys, PoolDrivers::default()).await?;
+        let (coordinator, _) = crate::serve::start(wanted, outside, keys, PoolDrivers::default()).await?;
         let started = async {
             coordinator.set_flag("lease_ms", json!(LEASE_MS), Actor::system("demo")).await?;
             coordinator.new_admin().await
