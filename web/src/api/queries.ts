@@ -21,6 +21,8 @@ export const keys = {
   dag: ['dag'] as const,
   budgets: ['budgets'] as const,
   budget: (product: string) => ['budgets', product] as const,
+  pools: ['pools'] as const,
+  pool: (name: string) => ['pools', name] as const,
   topics: ['topics'] as const,
   flags: ['flags'] as const,
   shadow: ['shadow'] as const,
@@ -98,6 +100,15 @@ export const budgetQuery = (product: string) =>
   reads(
     [...keys.budget(product), 'budget'],
     (init) => api.GET('/api/fleet/budgets/{product}', { params: { path: { product } }, ...init }),
+    POLLED,
+  );
+
+export const poolsQuery = () => reads(keys.pools, (init) => api.GET('/api/fleet/pools', init), POLLED);
+
+export const poolQuery = (name: string) =>
+  reads(
+    keys.pool(name),
+    (init) => api.GET('/api/fleet/pools/{name}', { params: { path: { name } }, ...init }),
     POLLED,
   );
 

@@ -13,8 +13,11 @@ export type DepsMode = Schemas['DepsMode'];
 export type EventType = Schemas['EventType'];
 export type FailReason = Schemas['FailReason'];
 export type JobKind = Schemas['JobKind'];
+export type MemberState = Schemas['MemberState'];
 export type OperatorAction = Schemas['OperatorAction'];
 export type Period = Schemas['Period'];
+export type PoolDriver = Schemas['PoolDriver'];
+export type PoolStatus = Schemas['PoolStatus'];
 export type Priority = Schemas['Priority'];
 export type ProblemCode = Schemas['ProblemCode'];
 export type QuestionState = Schemas['QuestionState'];
@@ -229,6 +232,31 @@ export const TOPIC_JOB_STATE: Record<TopicJobState, Labeled & { tone?: Tone; non
   done: { label: 'done', none: 'No finished jobs, or they have been deleted' },
 };
 
+/// What a pool is doing, or why it starts nothing.
+export const POOL_STATUS: Record<PoolStatus, Labeled & { tone: Tone }> = {
+  quiet: { label: 'quiet', tone: 'quiet' },
+  working: { label: 'working', tone: 'ok' },
+  starting: { label: 'starting', tone: 'busy' },
+  full: { label: 'full', tone: 'warn' },
+  paused: { label: 'paused', tone: 'warn' },
+  backing_off: { label: 'backing off', tone: 'bad' },
+  out_of_budget: { label: 'out of budget', tone: 'bad' },
+};
+
+/// Who starts and stops the factories of a pool.
+export const POOL_DRIVER: Record<PoolDriver, Labeled & { about: string }> = {
+  process: { label: 'process', about: 'Processes beside the coordinator' },
+  command: { label: 'command', about: 'A program of yours starts and stops them' },
+  kubernetes: { label: 'kubernetes', about: 'Jobs of Kubernetes' },
+  keda: { label: 'keda', about: 'KEDA starts and stops them, and asks how many are wanted' },
+};
+
+export const MEMBER_STATE: Record<MemberState, Labeled & { tone: Tone }> = {
+  starting: { label: 'starting', tone: 'busy' },
+  running: { label: 'running', tone: 'ok' },
+  stopping: { label: 'stopping', tone: 'quiet' },
+};
+
 /// Why a factory was ruled out, and what else keeps a job from running.
 export const BLOCKER: Record<BlockerCode, Labeled> = {
   draining: { label: 'draining' },
@@ -249,6 +277,7 @@ export const BLOCKER: Record<BlockerCode, Labeled> = {
   unfit: { label: 'cannot run it' },
   no_factories: { label: 'no factories' },
   order: { label: 'queue order' },
+  pool: { label: 'pool' },
   preemption: { label: 'preemption' },
   dependency: { label: 'dependency' },
   child: { label: 'child' },

@@ -10,6 +10,7 @@ export const PLACES = [
   { to: '/budgets', label: 'Budgets', icon: 'budget', letter: 'b' },
   { to: '/accounts', label: 'Accounts', icon: 'account', letter: 'c' },
   { to: '/capabilities', label: 'Capabilities', icon: 'capability', letter: 'p' },
+  { to: '/pools', label: 'Pools', icon: 'pool', letter: 'o' },
   { to: '/topics', label: 'Topics', icon: 'topics', letter: 't' },
   { to: '/flags', label: 'Flags', icon: 'flag', letter: 'l' },
   { to: '/audit', label: 'Audit', icon: 'audit', letter: 'a', least: 'operator' },

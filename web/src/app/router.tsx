@@ -70,6 +70,18 @@ const capabilities = createRoute({
   component: page(() => import('../pages/capabilities/CapabilitiesPage'), 'CapabilitiesPage'),
 });
 
+const pools = createRoute({
+  ...inShell,
+  path: '/pools',
+  component: page(() => import('../pages/pools/PoolsPage'), 'PoolsPage'),
+});
+
+const pool = createRoute({
+  ...inShell,
+  path: '/pools/$name',
+  component: page(() => import('../pages/pools/PoolPage'), 'PoolPage'),
+});
+
 const topics = createRoute({
   ...inShell,
   path: '/topics',
@@ -106,6 +118,8 @@ export const router = createRouter({
     accounts,
     account,
     capabilities,
+    pools,
+    pool,
     topics,
     topic,
     flags,

@@ -16,8 +16,9 @@ type Subject = EventType extends `${infer S}.${string}` ? S : never;
 
 /// What an event makes stale by what it is about.
 const TOUCHED: Partial<Record<Subject, { soon?: QueryKey[]; seldom?: QueryKey[] }>> = {
-  job: { seldom: [keys.metrics, keys.alerts, keys.factories, keys.budgets] },
-  factory: { soon: [keys.factories], seldom: [keys.metrics, keys.alerts] },
+  job: { seldom: [keys.metrics, keys.alerts, keys.factories, keys.budgets, keys.pools] },
+  factory: { soon: [keys.factories], seldom: [keys.metrics, keys.alerts, keys.pools] },
+  pool: { soon: [keys.pools], seldom: [keys.alerts, keys.factories] },
   topic: { soon: [keys.topics] },
   budget: { soon: [keys.budgets], seldom: [keys.metrics, keys.alerts] },
   product: { soon: [keys.products] },

@@ -9,6 +9,7 @@ const PATHS = {
   topics: 'M2 5l6-3 6 3-6 3zM2 8l6 3 6-3M2 11l6 3 6-3',
   account: 'M2 4h12v8H2zM2 7h12M4.500 10h3',
   capability: 'M3 6h10v7H3zM6 6V3h4v3M8 9v2',
+  pool: 'M2 3h4v4H2zM10 3h4v4h-4zM2 10h4v4H2zM12 10v4M10 12h4',
   audit: 'M3 2h10v12H3zM5.500 5h5M5.500 8h5M5.500 11h3',
   flag: 'M4 14V2M4 3h8l-2 3 2 3H4',
   sun: 'M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6M8 1v1.500M8 13.500V15M1 8h1.500M13.500 8H15M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1',
