@@ -5,10 +5,6 @@ use std::path::Path;
 
 use crate::root;
 
-/// Written about before the reference has it; judged like the others as soon as it is there.
-const COMING: &str = "giga pool";
-const COMING_FLAG: &str = "--pool";
-
 /// `command -> what its help says`, of the reference.
 fn reference() -> Vec<(String, String)> {
     let page = std::fs::read_to_string(root().join("docs/cli.md")).unwrap();
@@ -51,7 +47,6 @@ fn has_flag(help: &str, flag: &str) -> bool {
 #[test]
 fn flags_of_commands_are_in_the_reference() {
     let reference = reference();
-    let is_coming = !reference.iter().any(|(name, _)| name == COMING);
     let mut seen = 0;
     for (file, text) in deployed() {
         for line in text.replace("\\\n", " ").lines() {
@@ -64,15 +59,11 @@ fn flags_of_commands_are_in_the_reference() {
                 let is_code = at == 0 || line[..at].ends_with('`');
                 let Some((name, help)) = command(&reference, &words).filter(|(name, _)| *name != "giga")
                 else {
-                    let is_known = is_coming && words.get(..2) == Some(&["giga", "pool"]);
-                    assert!(!is_code || is_known, "{file}: there is no such command in docs/cli.md: {line}");
+                    assert!(!is_code, "{file}: there is no such command in docs/cli.md: {line}");
                     continue;
                 };
                 for flag in flags(&words) {
                     seen += 1;
-                    if is_coming && flag == COMING_FLAG {
-                        continue;
-                    }
                     assert!(has_flag(help, flag), "{file}: `{name}` has no {flag} in docs/cli.md: {line}");
                 }
             }
