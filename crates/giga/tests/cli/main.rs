@@ -31,6 +31,7 @@ mod mask;
 mod mcp;
 mod nats;
 mod nodes;
+mod pools;
 mod profile;
 mod python;
 mod sandbox;

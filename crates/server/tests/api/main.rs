@@ -27,6 +27,7 @@ mod mcp;
 mod merges;
 mod policy;
 mod poll;
+mod pools;
 mod probe;
 mod products;
 mod profiles;
