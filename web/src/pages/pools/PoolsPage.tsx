@@ -57,7 +57,10 @@ export function PoolsPage() {
 function NoPools() {
   return (
     <Empty title="No pools">
-      <p>A pool starts factories while jobs wait, and lets them leave when they are idle. One on the coordinator’s host:</p>
+      <p>
+        A pool starts factories while jobs wait, and lets them leave when they are idle. One on the
+        coordinator’s host:
+      </p>
       <CommandLine command="giga pool set local --max 4" />
     </Empty>
   );

@@ -79,5 +79,7 @@ export function settingsInWords(settings: PoolSettings): [string, string][] {
 
 /// The pool that each factory belongs to.
 export function poolByFactory(pools: readonly Pool[]): Map<string, string> {
-  return new Map(pools.flatMap((pool) => pool.members.map((member) => [member.factoryId, pool.name] as const)));
+  return new Map(
+    pools.flatMap((pool) => pool.members.map((member) => [member.factoryId, pool.name] as const)),
+  );
 }
