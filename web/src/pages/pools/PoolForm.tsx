@@ -118,7 +118,7 @@ export function PoolForm({ pool, taken = [], onDone, onCancel }: PoolFormProps) 
         setTyped((now) => ({ ...now, [key]: value }));
       },
     };
-    if (LONG.includes(key)) return <Textarea key={key} {...props} autosize minRows={1} maxRows={8} />;
+    if (LONG.includes(key)) return <Textarea key={key} {...props} rows={2} resize="vertical" />;
     return <TextInput key={key} {...props} leftSection={key === 'cost' ? '$' : undefined} />;
   };
 
