@@ -90,3 +90,9 @@ test('where the command can only replace, there is none that takes away', () => 
   expect(without({ products: '' })).toBeUndefined();
   expect(without({ cost: '', chargeTo: '' })).toBeUndefined();
 });
+
+test('what the coordinator leaves out is empty', () => {
+  const { command, args, capabilities, products, image, chargeTo, ...told } = DEFAULTS;
+  expect(typedFrom(told as typeof DEFAULTS)).toEqual(typed);
+  expect(settingsOf(typed, told as typeof DEFAULTS)).toEqual(DEFAULTS);
+});

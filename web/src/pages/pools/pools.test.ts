@@ -38,6 +38,8 @@ test('settings are told in words, and what is not set is not told', () => {
   const plain = new Map(settingsInWords(DEFAULTS));
   expect([...plain.keys()]).toEqual(['Driver', 'Factories', 'Seats', 'Idle', 'Start', 'Products']);
   expect(plain.get('Idle')).toBe('one without work for 5 min leaves');
+  const { products, command, args, capabilities, ...told } = DEFAULTS;
+  expect(settingsInWords(told as typeof DEFAULTS)).toEqual([...plain]);
   const more = { min: 1, max: 8, warm: 2, seats: 2, costUsdPerHour: 2.5, chargeTo: 'demo' };
   const rich = new Map(settingsInWords({ ...DEFAULTS, ...more, command: ['./gpu vm.sh', 'up'] }));
   expect(rich.get('Factories')).toBe('1 to 8, 2 more than work');
