@@ -209,10 +209,11 @@ test('after stop nothing happens any more', async () => {
 
 test.each([
   ['budget.paused', [keys.budgets, keys.metrics, keys.alerts]],
-  ['factory.draining', [keys.factories, keys.metrics, keys.alerts]],
+  ['factory.draining', [keys.factories, keys.metrics, keys.alerts, keys.pools]],
+  ['pool.joined', [keys.pools, keys.alerts, keys.factories]],
   ['topic.paused', [keys.topics]],
   ['flag.changed', [keys.flags, keys.factories]],
-  ['job.diverged', [keys.metrics, keys.alerts, keys.factories, keys.budgets, keys.shadow]],
+  ['job.diverged', [keys.metrics, keys.alerts, keys.factories, keys.budgets, keys.pools, keys.shadow]],
   ['something.new', []],
 ])('%s touches what shows it', (type, expected) => {
   expect(touchedBy(event(type)).map(({ key }) => key)).toEqual(expected);

@@ -1,6 +1,7 @@
 // Jobs, factories, graphs and events for tests: whole, and in the usual state but for what the test says.
 
-import type { Dag, DagJob, Factory, FeedEvent, Job } from '../api/types';
+import type { Dag, DagJob, Factory, FeedEvent, Job, Pool, PoolMember } from '../api/types';
+import { DEFAULTS } from '../pages/pools/fields';
 
 /// Ids sort as numbers do: `job(12)` is newer than `job(9)`.
 export const idOf = (n: number): string => `01J${String(n).padStart(23, '0')}`;
@@ -72,4 +73,32 @@ export function dag(jobs: DagJob[], outside: Dag['outside'] = []): Dag {
   const root = node('root', { parentId: null, depth: 0, kind: 'composite', stage: 'blocked' });
   const progress = { total: 3, shipped: 1, percent: 33, spentUsd: 0, byStage: {} };
   return { rootId: 'root', jobs: [{ ...root, progress }, ...jobs], outside, truncated: false, progress };
+}
+
+export function member(factoryId: string, more: Partial<PoolMember> = {}): PoolMember {
+  return {
+    factoryId,
+    state: 'running',
+    since: '2026-11-15T00:00:00Z',
+    orderedAt: '2026-11-15T00:00:00Z',
+    jobs: 0,
+    live: true,
+    draining: false,
+    ...more,
+  };
+}
+
+export function pool(more: Partial<Pool> = {}): Pool {
+  return {
+    name: 'gpu',
+    settings: { ...DEFAULTS, max: 4 },
+    rev: 1,
+    state: 'quiet',
+    summary: 'nothing is wanted of it',
+    target: 0,
+    waiting: 0,
+    starts: 0,
+    members: [],
+    ...more,
+  };
 }

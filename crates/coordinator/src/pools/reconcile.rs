@@ -413,7 +413,9 @@ impl Pools {
             None if pool.settings.driver == DriverKind::Keda => Ok(()),
             None => Err(no_driver(pool.settings.driver)),
         };
-        if let Err(error) = stopped {
+        // Of one that the driver never said it had started, nothing can be left that a lasting refusal would keep.
+        let never_there = |error: &DriverError| !error.transient && member.handle.is_none();
+        if let Err(error) = stopped.or_else(|error| if never_there(&error) { Ok(()) } else { Err(error) }) {
             tracing::warn!(%factory, %error, "what is left of a factory could not be taken away yet");
             let again_at = self.core.store_now().plus(DRIVER_AGAIN);
             self.remember(&factory, error.reason, again_at);

@@ -50,6 +50,9 @@ impl PoolDriver for Yard {
     }
 
     async fn stop(&self, order: &StopOrder) -> Result<(), DriverError> {
+        if order.handle.is_none() && self.0.lock().refuses.is_some() {
+            return Err(DriverError::lasting("the program `x` is not there"));
+        }
         self.0.lock().stopped.push(order.factory.clone());
         Ok(())
     }
@@ -264,6 +267,7 @@ async fn what_a_driver_says_decides_whether_it_is_asked_again() {
     world.yard.0.lock().refuses = Some(DriverError::lasting("the program `x` is not there"));
     world.pass(Duration::from_secs(11)).await;
     assert!(matches!(world.state().await, PoolState::BackingOff { .. }));
+    assert_eq!(world.members().await, [], "what never started is not in the way");
     assert!(world.summary(job.id).await.contains("the program `x` is not there"));
     // Whoever changes the pool wants it tried at once.
     world.yard.0.lock().refuses = None;

@@ -55,3 +55,9 @@ it('calls a job by its name, whatever that is', () => {
   expect(withName('job 01J waits', '01J', undefined)).toBe('job 01J waits');
   expect(withName('all is slow', null, 'x')).toBe('all is slow');
 });
+
+it('shows each pool that does not start on its own', () => {
+  const failing = (name: string) => alert('pool_start_failed', { message: `pool ${name}: 3 failed starts` });
+  const groups = grouped([failing('gpu'), failing('local')]);
+  expect(groups.map(groupMessage)).toEqual(['pool gpu: 3 failed starts', 'pool local: 3 failed starts']);
+});

@@ -82,7 +82,7 @@ export function grouped(alerts: readonly Alert[]): AlertGroup[] {
     // With another remedy it is another group: offline is not the same as never connected.
     const key = alert.factoryId
       ? `${alert.code} ${alert.remedy?.message ?? ''}`
-      : `${alert.code} ${alert.productId ?? ''} ${alert.jobId ?? ''}`;
+      : `${alert.code} ${alert.productId ?? ''} ${alert.jobId ?? ''} ${alert.code === 'pool_start_failed' ? alert.message : ''}`;
     const group = groups.get(key);
     if (group) group.alerts.push(alert);
     else groups.set(key, { key, first: alert, alerts: [alert] });

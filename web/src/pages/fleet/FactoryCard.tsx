@@ -28,16 +28,28 @@ interface CardProps {
   factory: Factory;
   running: Job[];
   offered: number;
+  /// The pool that it belongs to.
+  pool?: string;
 }
 
 /// Rendered again only when this factory changed: there may be hundreds.
-export const FactoryCard = memo(function FactoryCard({ factory, running, offered }: CardProps) {
+export const FactoryCard = memo(function FactoryCard({ factory, running, offered, pool }: CardProps) {
   const status = statusOf(factory);
   return (
     <article className={classes.card} aria-label={`Factory ${factory.id}`}>
       <header className={classes.head}>
         <StatusMark status={status} />
         <h3 className={classes.name}>{factory.id}</h3>
+        {pool && (
+          <Link
+            to="/pools/$name"
+            params={{ name: pool }}
+            className={classes.pool}
+            title={`Of the pool ${pool}`}
+          >
+            {pool}
+          </Link>
+        )}
         <span
           className={classes.status}
           data-tone={FACTORY_STATUS[status].tone}

@@ -4,7 +4,7 @@ import { Group, Modal, NativeSelect, UnstyledButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useLocation, useNavigate } from '@tanstack/react-router';
 import { memo, useDeferredValue, useEffect, useMemo, useState } from 'react';
-import { factoriesQuery } from '../../api/queries';
+import { factoriesQuery, poolsQuery } from '../../api/queries';
 import type { Factory, Job } from '../../api/types';
 import { useRowKeys } from '../../app/keys';
 import { useFeedEvents } from '../../live/LiveProvider';
@@ -14,6 +14,7 @@ import { FilterInput } from '../../ui/FilterInput';
 import { plural } from '../../ui/format';
 import { Panel } from '../../ui/Panel';
 import { Empty, Loaded } from '../../ui/States';
+import { poolByFactory } from '../pools/pools';
 import { FactoryCard, StatusMark } from './FactoryCard';
 import classes from './FactoryMap.module.css';
 import {
@@ -92,6 +93,8 @@ function Factories({ factories }: { factories: Factory[] }) {
   const [open, setOpen] = useState<string>();
   const running = useQuery(runningQuery()).data?.jobs;
   const offers = useOffers();
+  const pools = useQuery(poolsQuery()).data?.pools;
+  const poolOf = useMemo(() => poolByFactory(pools ?? []), [pools]);
   const held = useMemo(() => byHolder(running ?? []), [running]);
   const sorted = useMemo(() => inOrder(factories), [factories]);
   // Typing stays quick, however many cards it filters.
@@ -111,6 +114,7 @@ function Factories({ factories }: { factories: Factory[] }) {
       factory={factory}
       running={held.get(factory.id) ?? NOTHING}
       offered={offers.get(factory.id) ?? 0}
+      pool={poolOf.get(factory.id)}
     />
   );
   return (

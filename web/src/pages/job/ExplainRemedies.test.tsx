@@ -6,7 +6,7 @@ import type { Remedy } from '../../api/types';
 import type { Stage } from '../../api/vocabulary';
 import { show } from '../../test/show';
 import { sentence } from '../../ui/format';
-import { actionOf, callOf, jobOf, OneRemedy } from './ExplainRemedies';
+import { actionOf, callOf, jobOf, OneRemedy, poolOf } from './ExplainRemedies';
 
 const id = '01J0000000000000000000000A';
 let sent: Request[] = [];
@@ -96,4 +96,13 @@ test('a command says which job it is about, and whether one should look at it', 
   expect(jobOf({ message: 'x', command: `giga job submit FILE... --parent ${id}` })).toBeUndefined();
   expect(jobOf({ message: 'x', command: 'giga budget resume demo' })).toBeUndefined();
   expect(jobOf({ message: 'x' })).toBeUndefined();
+});
+
+test('a command says which pool it is about', async () => {
+  expect(poolOf({ message: 'x', command: 'giga pool show gpu-1' })).toBe('gpu-1');
+  expect(poolOf({ message: 'x', command: 'giga pool resume gpu' })).toBe('gpu');
+  expect(poolOf({ message: 'x', command: 'giga pool show POOL/../x' })).toBeUndefined();
+  expect(poolOf({ message: 'x', command: 'giga pool list' })).toBeUndefined();
+  await offer({ message: 'see what its pool is doing', command: 'giga pool show gpu' });
+  expect(screen.getByRole('link', { name: 'Open the pool' }).getAttribute('href')).toBe('/pools/gpu');
 });

@@ -57,10 +57,18 @@ export function OneRemedy({ remedy }: { remedy: Remedy }) {
   );
 }
 
-/// A link to the review, or to another job that this is about.
+/// A link to the review, or to another job or the pool that this is about.
 function Subject({ remedy }: { remedy: Remedy }) {
   const { id: here } = useParams({ strict: false });
   const about = jobOf(remedy);
+  const pool = poolOf(remedy);
+  if (pool) {
+    return (
+      <AnchorLink size="sm" to="/pools/$name" params={{ name: pool }}>
+        Open the pool
+      </AnchorLink>
+    );
+  }
   if (!about || (about.id === here && !about.review)) return null;
   return (
     <AnchorLink size="sm" to="/jobs/$id" params={{ id: about.id }} search={{}}>
@@ -149,6 +157,8 @@ const ID = '[0-9A-HJKMNP-TV-Z]{26}';
 const ACTION = new RegExp(`^/api/fleet/jobs/(${ID})/actions/([a-z]+)$`);
 const COMMAND = new RegExp(`^giga (?:review|job [a-z]+) (${ID})(?: |$)`);
 
+const POOL = /^giga pool (?:show|resume|set) ([A-Za-z0-9][A-Za-z0-9.-]{0,39})(?: |$)/;
+
 export function callOf({ call }: Remedy): RemedyCall | undefined {
   const method = wordIn(METHOD, call?.method);
   if (!call || !method) return undefined;
@@ -167,4 +177,9 @@ export function actionOf(call: RemedyCall): { id: string; name: OperatorAction }
 export function jobOf({ command }: Remedy): { id: string; review: boolean } | undefined {
   const id = COMMAND.exec(command ?? '')?.[1];
   return id ? { id, review: command?.startsWith('giga review ') ?? false } : undefined;
+}
+
+/// The pool that the command is about.
+export function poolOf({ command }: Remedy): string | undefined {
+  return POOL.exec(command ?? '')?.[1];
 }

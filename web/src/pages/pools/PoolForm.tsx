@@ -74,7 +74,8 @@ export function PoolForm({ pool, taken = [], onDone, onCancel }: PoolFormProps) 
   const wrong = badName !== undefined || Object.keys(errors).length > 0;
   const next = settingsOf(typed, before);
   const changed = !base || !sameSettings(next, before);
-  const outdated = !busy && base && pool && pool.rev > base.rev && !sameSettings(pool.settings, base.settings);
+  const outdated =
+    !busy && base && pool && pool.rev > base.rev && !sameSettings(pool.settings, base.settings);
   // A pause or a resume does not concern this form, but the request carries it.
   if (!busy && base && pool && pool.rev > base.rev && !outdated) setBase(pool);
   const command = wrong || !changed ? undefined : commandOf(name, next, before);
@@ -117,7 +118,7 @@ export function PoolForm({ pool, taken = [], onDone, onCancel }: PoolFormProps) 
         setTyped((now) => ({ ...now, [key]: value }));
       },
     };
-    if (LONG.includes(key)) return <Textarea key={key} {...props} autosize minRows={1} maxRows={8} />;
+    if (LONG.includes(key)) return <Textarea key={key} {...props} rows={2} resize="vertical" />;
     return <TextInput key={key} {...props} leftSection={key === 'cost' ? '$' : undefined} />;
   };
 
@@ -126,8 +127,8 @@ export function PoolForm({ pool, taken = [], onDone, onCancel }: PoolFormProps) 
       <form onSubmit={(event) => void save(event)} noValidate>
         <Stack gap="sm">
           <Hint>
-            Factories of the pool are started while jobs wait that could run on one more of them, and leave when
-            they have nothing to do.
+            Factories of the pool are started while jobs wait that could run on one more of them, and leave
+            when they have nothing to do.
           </Hint>
           <div className={classes.fields}>
             {!base && (

@@ -8,6 +8,7 @@ import { labelOf, POOL_STATUS, toneOf } from '../../api/vocabulary';
 import { useTitle } from '../../app/title';
 import { Ago } from '../../ui/Ago';
 import { PageTitle, SmallButton } from '../../ui/Basics';
+import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
 import { count, duration, plural, sentence, usd } from '../../ui/format';
 import { AnchorLink } from '../../ui/links';
@@ -55,7 +56,7 @@ function PoolView({ pool }: { pool: Pool }) {
           <span className={classes.status} data-tone={toneOf(POOL_STATUS, pool.state)}>
             {labelOf(POOL_STATUS, pool.state)}
           </span>{' '}
-          {visible(sentence(pool.summary))}
+          <CodeText text={visible(sentence(pool.summary))} />
         </Text>
         <Group gap="xs">
           <SmallButton
@@ -71,7 +72,7 @@ function PoolView({ pool }: { pool: Pool }) {
       </Group>
       {pool.failure && (
         <Note tone="bad" title={`${plural(pool.failure.inARow, 'start')} failed in a row`}>
-          {visible(sentence(pool.failure.reason))}
+          <CodeText text={visible(sentence(pool.failure.reason))} />
           {pool.failure.retryAt && (
             <>
               {'; tried again '}
@@ -177,7 +178,9 @@ function Member({ member, linked }: { member: PoolMember; linked: boolean }) {
         <Ago at={member.orderedAt} />
       </Table.Td>
       <Table.Td>{member.idleSince ? <Ago at={member.idleSince} /> : '–'}</Table.Td>
-      <Table.Td className={classes.why}>{member.reason ? visible(sentence(member.reason)) : '–'}</Table.Td>
+      <Table.Td className={classes.why}>
+        {member.reason ? <CodeText text={visible(sentence(member.reason))} /> : '–'}
+      </Table.Td>
     </Table.Tr>
   );
 }

@@ -7,6 +7,7 @@ import type { Pool } from '../../api/types';
 import { labelOf, POOL_DRIVER, POOL_STATUS, toneOf } from '../../api/vocabulary';
 import { useRowKeys } from '../../app/keys';
 import { SmallButton } from '../../ui/Basics';
+import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
 import { count, duration, sentence, usd } from '../../ui/format';
 import { PageHead, Panel, ScrollBox } from '../../ui/Panel';
@@ -57,7 +58,10 @@ export function PoolsPage() {
 function NoPools() {
   return (
     <Empty title="No pools">
-      <p>A pool starts factories while jobs wait, and lets them leave when they are idle. One on the coordinator’s host:</p>
+      <p>
+        A pool starts factories while jobs wait, and lets them leave when they are idle. One on the
+        coordinator’s host:
+      </p>
       <CommandLine command="giga pool set local --max 4" />
     </Empty>
   );
@@ -103,7 +107,9 @@ function Row({ pool }: { pool: Pool }) {
         <span className={classes.status} data-tone={toneOf(POOL_STATUS, pool.state)}>
           {labelOf(POOL_STATUS, pool.state)}
         </span>
-        <span className={classes.summary}>{visible(sentence(pool.summary))}</span>
+        <span className={classes.summary}>
+          <CodeText text={visible(sentence(pool.summary))} />
+        </span>
       </Table.Td>
       <Table.Td>
         <MemberBar pool={pool} />

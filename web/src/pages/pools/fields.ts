@@ -47,6 +47,11 @@ export const DEFAULTS: PoolSettings = {
   paused: false,
 };
 
+/// The coordinator leaves out what is empty, and so may one that knows fewer settings.
+export function wholeSettings(told: Partial<PoolSettings>): PoolSettings {
+  return { ...DEFAULTS, ...told };
+}
+
 const UNITS = [
   ['d', 86_400_000],
   ['h', 3_600_000],
@@ -92,7 +97,8 @@ function listed(text: string): string[] {
     .filter((word) => word !== '');
 }
 
-export function typedFrom(settings: PoolSettings): Typed {
+export function typedFrom(told: PoolSettings): Typed {
+  const settings = wholeSettings(told);
   return {
     driver: settings.driver,
     command: settings.command.join('\n'),
@@ -163,7 +169,7 @@ export function settingsOf(typed: Typed, base: PoolSettings): PoolSettings {
   const driver = wordIn(POOL_DRIVER, typed.driver) ?? base.driver;
   const inKubernetes = driver === 'kubernetes';
   return {
-    ...base,
+    ...wholeSettings(base),
     driver,
     command: driver === 'command' ? lines(typed.command) : [],
     image: inKubernetes ? text('image') : null,

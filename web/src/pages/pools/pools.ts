@@ -3,6 +3,7 @@
 import type { Pool, PoolMember, PoolSettings } from '../../api/types';
 import { labelOf, MEMBER_STATE, POOL_DRIVER, type Tone, wordIn } from '../../api/vocabulary';
 import { coarse, plural, shellWord, usd } from '../../ui/format';
+import { wholeSettings } from './fields';
 
 /// The state of a factory of a pool, as the command line tells it.
 export type MemberWord = 'starting' | 'running' | 'draining' | 'offline' | 'stopping';
@@ -56,7 +57,8 @@ export function poolCommand(verb: string, name: string): string {
 }
 
 /// What an operator set, in words: pairs for a list. What was left out is not there.
-export function settingsInWords(settings: PoolSettings): [string, string][] {
+export function settingsInWords(told: PoolSettings): [string, string][] {
+  const settings = wholeSettings(told);
   const { min, max, warm, seats, costUsdPerHour: cost, chargeTo } = settings;
   const driver = wordIn(POOL_DRIVER, settings.driver);
   const words: [string, string | false | null | undefined][] = [
@@ -79,5 +81,7 @@ export function settingsInWords(settings: PoolSettings): [string, string][] {
 
 /// The pool that each factory belongs to.
 export function poolByFactory(pools: readonly Pool[]): Map<string, string> {
-  return new Map(pools.flatMap((pool) => pool.members.map((member) => [member.factoryId, pool.name] as const)));
+  return new Map(
+    pools.flatMap((pool) => pool.members.map((member) => [member.factoryId, pool.name] as const)),
+  );
 }
