@@ -7605,7 +7605,10 @@ export interface operations {
     setPool: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Only if the job is still at this ETag, such as "rev-7"; * is any */
+                "if-match"?: string;
+            };
             path: {
                 name: string;
             };

@@ -442,7 +442,7 @@ pub(crate) struct GcArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// sqlite:PATH, postgres://USER@HOST/DB or memory: [env: GIGA_STORE] [default: DIR/giga.db]
+    /// sqlite:PATH, postgres://USER@HOST/DB, memory: or, where it was built in, cosmos://… [env: GIGA_STORE] [default: DIR/giga.db]
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
     /// embedded:, postgres://USER@HOST/DB, nats://HOST or servicebus://NAMESPACE.servicebus.windows.net [env: GIGA_BROKER]

@@ -5,6 +5,7 @@ use axum::routing::on;
 use giga_api::wire;
 use giga_domain::token::Role::{Admin, Operator, Viewer};
 
+use super::IF_MATCH;
 use crate::handlers::pools;
 use crate::routes::Access::{Pool, Role};
 use crate::routes::{Code, Content, Route, Scope};
@@ -27,6 +28,7 @@ pub(super) fn pool_routes() -> Vec<Route> {
             on(m, pools::set)
         })
         .about("Make a pool, or replace its settings")
+        .params(&[IF_MATCH])
         .takes::<wire::PoolSettings>()
         .gives::<wire::Pool>(200, "The pool after it")
         .tagged()
