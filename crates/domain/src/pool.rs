@@ -289,6 +289,23 @@ pub struct Member {
     pub charged_until: Timestamp,
 }
 
+impl Member {
+    /// To be started, or started by somebody else.
+    pub fn ordered(pool: PoolName, factory: FactoryId, now: Timestamp) -> Self {
+        Self {
+            factory,
+            pool,
+            state: MemberState::Starting,
+            since: now,
+            ordered_at: now,
+            enrolled_at: None,
+            handle: None,
+            reason: None,
+            charged_until: now,
+        }
+    }
+}
+
 /// What `cost_per_hour` makes for a stretch of time, rounded up to a millionth.
 pub fn cost_of(per_hour: Usd, time: Duration) -> Usd {
     let micros = i128::from(per_hour.micros()) * i128::try_from(time.as_millis()).unwrap_or(i128::MAX / 2);

@@ -26,6 +26,10 @@ impl Pools {
         }
         let factory = bound_to.cloned().or(given).unwrap_or_else(|| self.new_member(pool));
         self.fleet.refresh().await?;
+        if bound_to.is_none() && self.is_running(&factory) {
+            let (pool, why) = (pool.clone(), "a factory of that name is running");
+            return Err(StoreError::NotExpected { pool, factory, why }.into());
+        }
         let known = self.fleet.view.lock().pools.get(pool).cloned();
         let settings = known.ok_or_else(|| StoreError::NoSuchPool(pool.clone()))?.settings;
         let scope = FactoryScope { products: settings.products, capabilities: None };
@@ -39,5 +43,12 @@ impl Pools {
         self.tokens.clear();
         self.fleet.refresh().await?;
         Ok((factory, secret))
+    }
+
+    /// Whoever has a credential of the whole pool could end another's token by its name.
+    fn is_running(&self, factory: &FactoryId) -> bool {
+        let now = self.core.store_now();
+        let state = self.fleet.view.lock();
+        state.factories.get(factory).is_some_and(|known| self.fleet.heard_of(&state, known, now))
     }
 }

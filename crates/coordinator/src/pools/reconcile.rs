@@ -19,6 +19,8 @@ use super::look::{Looked, learned, members};
 use super::{Pools, Trouble};
 use crate::Error;
 
+/// Between two looks: a look is a plan, and a busy fleet changes many times while one is made.
+const BREATH: Duration = Duration::from_millis(50);
 /// The longest sleep while there are members or jobs: a factory that falls silent is no event.
 const TICK: Duration = Duration::from_secs(5);
 const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
@@ -84,7 +86,7 @@ impl Pools {
             };
             tokio::select! {
                 () = self.core.stop.cancelled() => return,
-                () = self.moved.notified() => {}
+                () = self.moved.notified() => tokio::time::sleep(BREATH).await,
                 () = timer => {}
             }
         }

@@ -390,6 +390,23 @@ async fn somebody_else_is_told_how_many_are_wanted_and_their_idle_ones_leave() {
 }
 
 #[tokio::test]
+async fn a_credential_of_the_whole_pool_takes_nobodys_place() {
+    let world = World::start().await;
+    world.set(PoolSettings { driver: DriverKind::Keda, ..settings(5) }).await;
+    let join = async || {
+        let (token, given): (TokenId, _) = ("credential".parse().unwrap(), Some(factory_id("pod-1")));
+        world.coordinator.pools().enroll(&"p".parse().unwrap(), None, given, token).await
+    };
+    join().await.unwrap();
+    join().await.expect("it was not heard from, so this may be the same call again");
+    world.hear(&factory_id("pod-1")).await;
+    let refused = join().await.unwrap_err().to_string();
+    assert!(refused.contains("a factory of that name is running"), "{refused}");
+    world.pass(Duration::from_mins(2)).await;
+    join().await.expect("its container was started again");
+}
+
+#[tokio::test]
 async fn one_that_was_drained_and_does_not_leave_is_taken_away() {
     let world = World::start().await;
     world.set(settings(2)).await;

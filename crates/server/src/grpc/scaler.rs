@@ -29,6 +29,8 @@ use crate::problem::Problem;
 use crate::request::check;
 
 const METRIC: &str = "factories";
+/// A look is a plan, and a busy fleet changes many times while one is made.
+const BREATH: Duration = Duration::from_millis(20);
 /// Demand changes by the clock, too: what was scheduled becomes ready. Asked of memory.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
@@ -187,6 +189,7 @@ impl Watching {
                     if changed.is_err() {
                         return Err(stopping());
                     }
+                    tokio::time::sleep(BREATH).await;
                 }
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
             }

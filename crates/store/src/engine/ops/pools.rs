@@ -112,17 +112,7 @@ impl Op for OrderMembers {
             if !may_start || is_full || working.pools.member(factory).is_some() {
                 break;
             }
-            let member = Member {
-                factory: factory.clone(),
-                pool: self.pool.clone(),
-                state: MemberState::Starting,
-                since: now,
-                ordered_at: now,
-                enrolled_at: None,
-                handle: None,
-                reason: None,
-                charged_until: now,
-            };
+            let member = Member::ordered(self.pool.clone(), factory.clone(), now);
             working.append(None, None, reconciler(), NewEvent::pool_starting(&self.pool, factory));
             working.pools.put_member(member.clone());
             pool.record.starts += 1;
@@ -170,17 +160,7 @@ impl Op for EnrollMember {
             None if working.pools.members(name).count() >= pool.settings.max as usize => {
                 return refused("the pool has as many factories as it may have");
             }
-            None => Member {
-                factory: id.clone(),
-                pool: name.clone(),
-                state: MemberState::Starting,
-                since: now,
-                ordered_at: now,
-                enrolled_at: None,
-                handle: None,
-                reason: None,
-                charged_until: now,
-            },
+            None => Member::ordered(name.clone(), id.clone(), now),
         };
         // The same call after a lost reply.
         if working.token(&token.id).is_ok_and(|known| known.hash == token.hash) {
