@@ -130,11 +130,11 @@ async fn a_submit_is_repeated_only_under_a_key() {
 #[tokio::test]
 async fn answers_that_are_none_of_ours_are_told_apart() {
     let page = answer("200 OK", "text/html", "<html>hello</html>");
-    let gateway = answer("502 Bad Gateway", "text/html", "<html>\u{1b}[31mno</html>");
+    let broken = answer("500 Internal Server Error", "text/html", "<html>\u{1b}[31mno</html>");
     let elsewhere =
         "HTTP/1.1 302 Found\r\nlocation: http://elsewhere.invalid/\r\ncontent-length: 0\r\n\r\n".to_owned();
-    let script = Script::play(vec![page, gateway, elsewhere]).await;
-    for status in [200, 502, 302] {
+    let script = Script::play(vec![page, broken, elsewhere]).await;
+    for status in [200, 500, 302] {
         match script.client.flags().await.unwrap_err() {
             ClientError::BadAnswer { status: given, reason, .. } => {
                 assert_eq!(given, status);
@@ -144,6 +144,20 @@ async fn answers_that_are_none_of_ours_are_told_apart() {
         }
     }
     assert_eq!(script.requests().len(), 3, "a redirect is not followed: it would carry the token along");
+}
+
+/// A proxy whose coordinator is gone, or did not answer in time: what only looks is asked again, what may have happened is not.
+#[tokio::test]
+async fn a_proxy_that_reached_nobody_is_as_nobody() {
+    let gateway = answer("502 Bad Gateway", "text/html", "<html>no</html>");
+    let late = answer("504 Gateway Timeout", "text/html", "<html>late</html>");
+    let script = Script::play(vec![gateway.clone(), late, json(JOB)]).await;
+    script.client.job("01J9ZK3V5N8Q4W2E6R7T1Y0ABC").await.unwrap();
+    assert_eq!(script.requests().len(), 3);
+    let script = Script::play(vec![gateway, json(JOB)]).await;
+    let error = script.client.act("x", OperatorAction::Ship, None, Some(7)).await.unwrap_err();
+    assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
+    assert_eq!(script.requests().len(), 1);
 }
 
 #[tokio::test]
