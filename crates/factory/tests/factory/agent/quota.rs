@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use giga_api::wire::{AccountState, FailReason, RunOutcome, Stage};
-use giga_domain::Usd;
+use giga_api::wire::{AccountState, FailReason, RunOutcome, SetProductRequest, Stage, Weights};
+use giga_domain::{ScoreTerm, Usd};
 use giga_factory::agent::AgentConfig;
 use giga_factory::engines::{CommandConfig, EventFormat, Program};
 
@@ -167,6 +167,10 @@ async fn a_job_that_only_a_closed_account_can_run_waits_with_the_reason_and_the_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_factory_whose_preferred_engine_is_open_is_chosen() {
     let world = World::start().await;
+    // How busy this machine was at the moment of each heartbeat is another matter.
+    let weights = giga_domain::Weights::default().with(ScoreTerm::Load, 0.0);
+    let product = SetProductRequest { weights: Some(Weights(weights)), ..SetProductRequest::default() };
+    world.client.set_product("demo", &product, None).await.unwrap();
     std::fs::write(left(&world, "a", "claude"), "0\n").unwrap();
     let first = Factory::start(engines(&world, "a", 1));
     let warm = world.ask("warm", "engine: [claude, codex]\nship: auto").await;
