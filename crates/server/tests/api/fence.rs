@@ -49,7 +49,9 @@ fn holder_routes() -> Vec<&'static Route> {
             "renewMerges",
             "pushMerges",
             "settleMerge",
-            "heartbeat"
+            "heartbeat",
+            // Nothing that it holds goes with it: it is asked to release that first.
+            "leaveFleet"
         ],
         "every other write of a factory names an epoch; an order to merge has its attempt"
     );

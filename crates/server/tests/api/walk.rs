@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::Method;
 use giga_coordinator::{LinkTo, NewArtifact};
 use giga_domain::token::Role;
-use giga_domain::{Actor, Ask, Holder};
+use giga_domain::{Actor, Ask, DriverKind, Holder, PoolSettings};
 use giga_ports::blobs::in_one_piece;
 use giga_server::routes::{self, Access, Route, Scope};
 use serde_json::{Value, json};
@@ -109,6 +109,13 @@ impl Things {
         let cancel = giga_domain::OperatorAction::Cancel;
         world.coordinator.operate(tracked, cancel, None, None, crate::world::actor()).await.unwrap();
         world.item(product, 2);
+        let settings = PoolSettings {
+            driver: DriverKind::Keda,
+            products: vec![product.parse().unwrap()],
+            ..PoolSettings::default()
+        };
+        let pool = format!("pool-{product}").parse().unwrap();
+        world.coordinator.pools().set(pool, settings, None, crate::world::actor()).await.unwrap();
         Self {
             webhook,
             effect,
@@ -208,6 +215,13 @@ pub(crate) fn sample(route: &Route, things: &Things) -> Sample {
             ("", Some(json!({"factoryId": factory, "capabilities": ["os:linux"], "seatLimit": 8})), 200)
         }
         "pruneFactories" => ("", Some(json!({"idle": "24h"})), 200),
+        "leaveFleet" => ("", Some(json!({"factoryId": factory})), 200),
+        "listPools" | "getPool" | "pausePool" | "resumePool" => ("", None, 200),
+        "setPool" => ("", Some(json!({"driver": "keda", "max": 3})), 200),
+        "removePool" => ("", None, 204),
+        "issuePoolCredential" => ("", Some(json!({"kind": "enroll"})), 201),
+        // Nobody here has such a credential: see `pools`.
+        "enrollInPool" => ("", Some(json!({})), 403),
         "setFlag" => ("", Some(json!({"value": true})), 200),
         "issueToken" => ("", Some(json!({"role": "viewer", "products": [product]})), 201),
         "revokeToken" => (other_token_id.as_str(), None, 204),
@@ -252,7 +266,7 @@ pub(crate) fn sample(route: &Route, things: &Things) -> Sample {
         // The body names another factory, or more products than the caller has.
         (
             "claimJob" | "listCandidates" | "claimMerges" | "renewMerges" | "heartbeat" | "enrollFactory"
-            | "issueToken",
+            | "issueToken" | "leaveFleet",
             _,
         ) => 403,
         ("acceptJob", _) => 409,
@@ -267,6 +281,7 @@ pub(crate) fn sample(route: &Route, things: &Things) -> Sample {
         (true, _) => "mail",
         (_, true) => "coder",
         _ if route.path.contains("/secrets") => "API_KEY",
+        _ if route.path.contains("/pools") => &format!("pool-{product}"),
         _ => "strict",
     };
     let path = route
