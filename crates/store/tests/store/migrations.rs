@@ -196,7 +196,7 @@ const COLUMN_PER_STAGE: &str = "\
     DROP TABLE queue_counts; ALTER TABLE jobs DROP COLUMN setback; \
     ALTER TABLE secrets DROP COLUMN created_at; \
     DROP INDEX leases_with_units; ALTER TABLE leases DROP COLUMN units; ALTER TABLE runs DROP COLUMN model; DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; ALTER TABLE jobs DROP COLUMN question_due; \
-    DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version > 5";
+    DROP TABLE IF EXISTS job_secrets; DROP TABLE IF EXISTS pools; DROP TABLE IF EXISTS pool_members; DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version > 5";
 
 /// What the migrations after the third have made, taken back, but for the sixth.
 const BEFORE_BUDGETS: &str = "\
@@ -208,7 +208,7 @@ const BEFORE_BUDGETS: &str = "\
     ALTER TABLE jobs DROP COLUMN reviews; ALTER TABLE job_texts DROP COLUMN persona; \
     DROP TABLE budgets; DROP TABLE charges; DROP TABLE reconsider; DROP TABLE products; DROP TABLE profiles; \
     DROP TABLE webhooks; DROP TABLE effects; DROP TABLE fan_out; DROP TABLE secrets; \
-    DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version > 3";
+    DROP TABLE IF EXISTS job_secrets; DROP TABLE IF EXISTS pools; DROP TABLE IF EXISTS pool_members; DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version > 3";
 
 /// One with room for all.
 async fn factory(store: &dyn Store) -> FactoryId {
@@ -337,7 +337,7 @@ const BEFORE_SHIPPING: &str = r#"
     ALTER TABLE jobs DROP COLUMN setback;
     ALTER TABLE secrets DROP COLUMN created_at;
     DROP INDEX leases_with_units; ALTER TABLE leases DROP COLUMN units; ALTER TABLE runs DROP COLUMN model; DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; ALTER TABLE jobs DROP COLUMN question_due; 
-    DROP TABLE IF EXISTS job_secrets; DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version > 6"#;
+    DROP TABLE IF EXISTS job_secrets; DROP TABLE IF EXISTS pools; DROP TABLE IF EXISTS pool_members; DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version > 6"#;
 
 /// One was merged, one was going to be: that one is shipping now, and is merged as any other.
 async fn what_was_shipped_and_not_merged_is_shipping(place: Place) {
@@ -517,7 +517,7 @@ async fn a_key_of_before_is_replaced_and_kept(place: Place) {
             "ALTER TABLE secrets DROP COLUMN created_at; DROP TABLE job_secrets; \
              DROP INDEX leases_with_units; ALTER TABLE leases DROP COLUMN units; ALTER TABLE runs DROP COLUMN model; DROP INDEX jobs_that_ask; ALTER TABLE jobs DROP COLUMN conversation; \
              ALTER TABLE jobs DROP COLUMN question_due; \
-             DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version > 7",
+             DROP TABLE IF EXISTS pools; DROP TABLE IF EXISTS pool_members; DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version > 7",
         )
         .await;
     let store = place.open().await.unwrap();
@@ -549,7 +549,7 @@ async fn a_job_of_before_can_ask(place: Place) {
     drop(store);
     place
         .run(&format!(
-            "{BEFORE_TALK} DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version >= 11"
+            "{BEFORE_TALK} DROP TABLE IF EXISTS pools; DROP TABLE IF EXISTS pool_members; DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version >= 11"
         ))
         .await;
     let store = place.open().await.unwrap();
@@ -612,7 +612,7 @@ async fn a_lease_of_before_uses_nothing_by_number(place: Place) {
     place
         .run(
             "DROP INDEX leases_with_units; ALTER TABLE leases DROP COLUMN units; \
-             DELETE FROM schema_additions WHERE version >= 13",
+             DROP TABLE IF EXISTS pools; DROP TABLE IF EXISTS pool_members; DELETE FROM schema_additions WHERE version >= 13",
         )
         .await;
     let store = place.open().await.unwrap();
@@ -636,7 +636,7 @@ async fn secrets_can_be_set_after_an_upgrade(place: Place) {
     submit(&*place.open().await.unwrap(), 1).await;
     place
         .run(&format!(
-            "{BEFORE_TALK} DROP TABLE job_secrets; DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version >= 10"
+            "{BEFORE_TALK} DROP TABLE job_secrets; DROP TABLE IF EXISTS pools; DROP TABLE IF EXISTS pool_members; DELETE FROM schema_additions; DELETE FROM schema_migrations WHERE version >= 10"
         ))
         .await;
     let store = place.open().await.unwrap();
