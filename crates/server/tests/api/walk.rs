@@ -216,9 +216,7 @@ pub(crate) fn sample(route: &Route, things: &Things) -> Sample {
         }
         "pruneFactories" => ("", Some(json!({"idle": "24h"})), 200),
         "leaveFleet" => ("", Some(json!({"factoryId": factory})), 200),
-        "listPools" | "getPool" | "pausePool" | "resumePool" => ("", None, 200),
         "setPool" => ("", Some(json!({"driver": "keda", "max": 3})), 200),
-        "removePool" => ("", None, 204),
         "issuePoolCredential" => ("", Some(json!({"kind": "enroll"})), 201),
         // Nobody here has such a credential: see `pools`.
         "enrollInPool" => ("", Some(json!({})), 403),
@@ -233,7 +231,7 @@ pub(crate) fn sample(route: &Route, things: &Things) -> Sample {
         | "listBudgets" | "getBudget" | "getBurndown" | "pauseBudget" | "resumeBudget" | "listProducts"
         | "getProduct" | "listProfiles" | "getProfile" | "getProfileVersion" | "listSecrets"
         | "rotateSecrets" | "listWebhooks" | "listEffects" | "whoami" | "rotateKeys" | "signInOffer"
-        | "listAudit" => ("", None, 200),
+        | "listAudit" | "listPools" | "getPool" | "pausePool" | "resumePool" => ("", None, 200),
         // No identity provider is set up here, and none of these tokens is of somebody who signed in.
         "startDeviceSignIn" | "login" | "loginCallback" => ("", None, 404),
         "pollDeviceSignIn" => ("", Some(json!({"deviceCode": "x"})), 404),
@@ -254,7 +252,7 @@ pub(crate) fn sample(route: &Route, things: &Things) -> Sample {
         "correctBudget" => ("", Some(json!({"usd": -0.5, "reason": "refunded"})), 200),
         "setProduct" => ("", Some(json!({"share": 2})), 200),
         "setSecret" => ("", Some(json!("the value")), 200),
-        "removeSecret" => ("", None, 204),
+        "removeSecret" | "removePool" => ("", None, 204),
         "addProfile" => ("", Some(json!({"personaMd": "Be brief."})), 200),
         "requestReview" => (held.as_str(), Some(json!({"quorum": 2})), 200),
         "enqueueTopicJobs" => ("", Some(json!({"payload": {"to": "ana"}})), 201),
